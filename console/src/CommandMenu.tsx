@@ -6,6 +6,7 @@ import { go } from "./address";
 import { api, ask } from "./api";
 import { listOf } from "./browse";
 import { notifyChanged } from "./events";
+import { Listed } from "./listed";
 import { useGet } from "./load";
 import { screens } from "./screens";
 import { savedFilters } from "./screens/memories/Saved";
@@ -61,11 +62,12 @@ function commands(showKeys: () => void): Entry[] {
 
 function useGroups(text: string, showKeys: () => void): Group[] {
   const sought = useDebounced(text);
-  const users = useGet("/memory/users").data?.items ?? [];
-  const projects = useGet("/memory/projects").data?.items ?? [];
-  const sources = useGet("/memory/sources", { params: { query: { below: true } } }).data;
-  const subjects = useGet("/memory/facets", {
-    params: { query: { below: true, of: ["subject"], most: 1_000 } as never },
+  const name = { params: { query: { name: sought } } };
+  const users = useGet(sought ? "/memory/users" : null, name).data?.items ?? [];
+  const projects = useGet(sought ? "/memory/projects" : null, name).data?.items ?? [];
+  const sources = useGet(sought ? "/memory/sources" : null, { params: { query: { below: true, name: sought } } }).data;
+  const subjects = useGet(sought ? "/memory/facets" : null, {
+    params: { query: { below: true, of: ["subject"], name: sought } },
   }).data?.facets["subject"];
   const memories = useGet(sought ? "/memory/items" : null, {
     params: { query: { below: true, text: sought, limit: OFFERED } },
@@ -96,6 +98,13 @@ function useGroups(text: string, showKeys: () => void): Group[] {
   for (const actor of sources?.actors.shown ?? []) add(actor.name, "wrote memories");
   for (const source of [...(sources?.sources.shown ?? []), ...(sources?.references.shown ?? [])])
     add(source.name, "source");
+  const isWhole = [subjects, sources?.actors, sources?.sources, sources?.references].every(
+    (list) => list?.isWhole ?? true,
+  );
+  const isSought = ([title]: readonly [string, string]) => title.toLowerCase() === text.toLowerCase();
+  const named = new Listed([...people], isWhole ? people.size : undefined)
+    .sorted((one, other) => Number(isSought(other)) - Number(isSought(one)))
+    .first(OFFERED);
   const seq = Number(/^(?:commit\s*|#)?(\d+)$/i.exec(text)?.[1] ?? 0);
   const commit = seq > 0 && seq <= Number(status.value?.head.split(":")[0] ?? 0);
   return [
@@ -104,10 +113,8 @@ function useGroups(text: string, showKeys: () => void): Group[] {
       entries: commit ? [{ title: `Commit ${seq}`, run: () => go(`/commits?at=${seq}`) }] : [],
     },
     {
-      title: "People and sources",
-      entries: [...people]
-        .slice(0, OFFERED)
-        .map(([name, note]) => ({ title: name, note, run: () => go(aboutOf(name)) })),
+      title: named.isWhole ? "People and sources" : `People and sources, ${named.rest}`,
+      entries: named.shown.map(([name, note]) => ({ title: name, note, run: () => go(aboutOf(name)) })),
     },
     ...groups,
     {

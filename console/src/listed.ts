@@ -15,14 +15,17 @@ export class Listed<T> {
 
   /** How many are not among those that were read, as `12 more`; `more` where nobody counted, empty for none. */
   get rest(): string {
-    if (this.total === undefined) return "more";
-    const left = this.total - this.shown.length;
-    return left > 0 ? `${left.toLocaleString()} more` : "";
+    return this.left === undefined ? "more" : this.left ? `${this.left.toLocaleString()} more` : "";
+  }
+
+  /** How many are not among those that were read; undefined where nobody counted. */
+  get left(): number | undefined {
+    return this.total === undefined ? undefined : Math.max(0, this.total - this.shown.length);
   }
 
   /** Whether there is none. */
   get isEmpty(): boolean {
-    return this.total === undefined ? false : this.total <= 0 && !this.shown.length;
+    return this.total === 0;
   }
 
   /** Whether all of them were read. */
@@ -38,6 +41,21 @@ export class Listed<T> {
   /** Return the first of those that were read; how many there are stays. */
   first(most: number): Listed<T> {
     return this.shown.length > most ? new Listed(this.shown.slice(0, most), this.total) : this;
+  }
+
+  /** Return what a function makes of each. */
+  map<U>(make: (item: T) => U): Listed<U> {
+    return new Listed(this.shown.map(make), this.total);
+  }
+
+  /** Return those that were read, in an order. */
+  sorted(order: (one: T, other: T) => number): Listed<T> {
+    return new Listed([...this.shown].sort(order), this.total);
+  }
+
+  /** Return them with some others, which are not among them. */
+  plus(others: readonly T[]): Listed<T> {
+    return new Listed([...this.shown, ...others], this.total === undefined ? undefined : this.total + others.length);
   }
 
   /** Return those before the first that fails a test; how many is known where one fails, or all were read. */

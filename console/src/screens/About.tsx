@@ -65,10 +65,9 @@ function scopesOf(memories: readonly Memory[]): string[] {
 
 /** All that is known under a name; each part is drawn where there is something of it. */
 export function Everything({ name }: { name: string }) {
-  const sources = useGet("/memory/sources", { params: { query: { below: true } } });
-  const facets = useGet("/memory/facets", {
-    params: { query: { below: true, of: ["subject"], most: 1_000 } as never },
-  });
+  const [, bare] = parted(name);
+  const sources = useGet("/memory/sources", { params: { query: { below: true, name: bare } } });
+  const facets = useGet("/memory/facets", { params: { query: { below: true, of: ["subject"], name: bare } } });
   return (
     <div class="about">
       <Shown of={sources}>
@@ -112,19 +111,22 @@ function Parts({ name, named }: { name: string; named: Named }) {
       title: "What is believed",
       of: fresh(believed.data?.items.shown ?? []),
       all: listOf({ subject: subject ?? "" }),
+      left: believed.data?.items.left,
       found: believed,
     },
     ...kept.map((found, at) => ({
       title: `What is kept in ${scopes[at]}`,
       of: fresh(found.data?.items.shown ?? []),
       all: listOf({ within: scopes[at] ?? "" }),
+      left: found.data?.items.left,
       found,
     })),
-    { title: "What others wrote down as said", of: fresh(speaking), all: "", found: spoken },
+    { title: "What others wrote down as said", of: fresh(speaking), all: "", left: 0, found: spoken },
     {
       title: "Where the name is mentioned",
       of: fresh(naming.data?.items.shown ?? []),
       all: listOf({ q: bare }),
+      left: naming.data?.items.left,
       found: naming,
     },
   ];
@@ -138,7 +140,7 @@ function Parts({ name, named }: { name: string; named: Named }) {
       {ids.length || problem || !read || !origins.length ? (
         <div class="stack">
           {subject ? <Disagreements subject={subject} scopes={scopesOf(believed.data?.items.shown ?? [])} /> : null}
-          {parts.map(({ title, of, all, found }) =>
+          {parts.map(({ title, of, all, found, left }) =>
             found.problem ? (
               <Shown key={title} of={found as Loaded<unknown>}>
                 {() => null}
@@ -160,6 +162,7 @@ function Parts({ name, named }: { name: string; named: Named }) {
                       <Statement memory={memory} />
                     </li>
                   ))}
+                  {left ? <li class="soft small">and {left.toLocaleString()} more</li> : null}
                 </ul>
               </section>
             ) : null,

@@ -7,6 +7,7 @@ import { useAddress } from "../address";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
 import { everywhere } from "../browse";
 import { notifyChanged } from "../events";
+import { Listed, whole } from "../listed";
 import { get, useGet, useLoad, type Found } from "../load";
 import { useDebounced } from "../debounce";
 import { mayChange } from "../session";
@@ -118,7 +119,7 @@ export function Erase() {
 // Memories that are chosen one by one: more would not fit an address.
 const MOST = 200;
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const OFFERED = 8;
+const OFFERED = 12;
 
 /** Memories that go together by what they have in common. */
 interface Offer {
@@ -134,12 +135,18 @@ interface Offer {
   person?: boolean;
 }
 
+/** Return how much of so many memories an offer without a name of its own can be: a plan names few ids. */
+function allOf(count: number): string {
+  return count > MOST ? `The first ${MOST}` : "All";
+}
+
+/** Return what has a part of its name in common with a search, and how much there is of it. */
 function offersOf(
   facets: Found<"/memory/facets"> | undefined,
   sources: Found<"/memory/sources"> | undefined,
   users: readonly Schemas["Member"][],
   projects: readonly Schemas["Member"][],
-): Offer[] {
+): Listed<Offer> {
   const about = (subject: Schemas["Count"]): Offer => ({
     title: `All about ${subject.value}`,
     name: subject.value,
@@ -151,7 +158,7 @@ function offersOf(
   const kept =
     (place: "users" | "projects") =>
     (member: Schemas["Member"]): Offer => ({
-      title: `All kept for the ${place === "users" ? "user" : "project"} ${member.name}`,
+      title: `${allOf(member.memories)} kept for the ${place === "users" ? "user" : "project"} ${member.name}`,
       name: member.name,
       count: member.memories,
       filters: { within: `/${place}/${member.name}` },
@@ -165,21 +172,31 @@ function offersOf(
     filters: {},
   });
   const by = (row: Schemas["SourceActivity"]): Offer => ({
-    title: `${row.memories > MOST ? `The first ${MOST} that` : "All that"} ${row.name} wrote`,
+    title: `${allOf(row.memories)} that ${row.name} wrote`,
     name: row.name,
     count: row.memories,
     filters: { author: row.name },
     person: row.name.startsWith("user:"),
   });
-  return [
-    ...(facets?.facets["subject"]?.shown ?? []).map(about),
+  const subjects = facets?.facets["subject"] ?? whole([]);
+  const { actors, sources: kinds, references } = sources ?? NO_SOURCES;
+  const offers = [
+    ...subjects.shown.map(about),
     ...users.map(kept("users")),
     ...projects.map(kept("projects")),
-    ...(sources?.actors.shown ?? []).map(by),
-    ...(sources?.sources.shown ?? []).map(from),
-    ...(sources?.references.shown ?? []).map(from),
+    ...actors.shown.map(by),
+    ...kinds.shown.map(from),
+    ...references.shown.map(from),
   ];
+  const isWhole = [subjects, actors, kinds, references].every((list) => list.isWhole);
+  return new Listed(offers, isWhole ? offers.length : undefined);
 }
+
+const NO_SOURCES: Pick<Found<"/memory/sources">, "actors" | "sources" | "references"> = {
+  actors: whole([]),
+  sources: whole([]),
+  references: whole([]),
+};
 
 /** Whether an offer is meant by a name before anybody ticks it. */
 function isMeant(offer: Offer, name: string): boolean {
@@ -195,35 +212,40 @@ function isMeant(offer: Offer, name: string): boolean {
 const ALL = { below: true, include_ended: true } as const;
 
 /** Return the ids of what some filters find. */
-async function idsOf(filters: Offer["filters"]): Promise<Answer<string[]>> {
+async function idsOf(filters: Offer["filters"]): Promise<Answer<Listed<string>>> {
   const found = await get("/memory/items", {
     params: { query: { ...ALL, ...filters, limit: MOST, include_sensitive: true } },
   });
-  return found.ok ? { ...found, data: found.data.items.shown.map((memory) => memory.id) } : found;
+  return found.ok ? { ...found, data: found.data.items.map((memory) => memory.id) } : found;
 }
 
 /** Return what is ticked as one selection: the first subject or source by its name, everything else by ids. */
 async function selected(offers: readonly Offer[], ids: readonly string[]): Promise<Answer<Selection>> {
   const named = offers.find((offer) => offer.way);
   const others = new Set(ids);
+  let left = 0;
   for (const offer of offers) {
     if (offer === named) continue;
     const filters = offer.way && "source" in offer.way ? null : offer.filters;
     const found = filters ? await idsOf(filters) : await fromSource(offer.name);
     if (!found.ok) return found;
-    for (const id of found.data) others.add(id);
+    for (const id of found.data.shown) others.add(id);
+    left += found.data.left ?? 0;
   }
   const rest = [...others].slice(0, MOST);
-  if (others.size > MOST)
-    say(`A plan names at most ${MOST} ids. Erase these, then choose the other ${others.size - MOST}.`, { tone: "bad" });
+  left += others.size - rest.length;
+  if (left)
+    say(`A plan names at most ${MOST} ids. Erase these, then choose the other ${left.toLocaleString()}.`, {
+      tone: "bad",
+    });
   const data: Selection = named?.way ? { ...named.way, also: rest } : { ids: rest.join(" ") };
   return { ok: true, status: 200, etag: null, data };
 }
 
 /** Return the ids of what came from a source, by its class or by its address. */
-async function fromSource(source: string): Promise<Answer<string[]>> {
+async function fromSource(source: string): Promise<Answer<Listed<string>>> {
   const found = await ask(api.GET("/memory/impact", { params: { query: { source } } }));
-  return found.ok ? { ...found, data: found.data.direct.map((memory) => memory.id) } : found;
+  return found.ok ? { ...found, data: whole(found.data.direct.map((memory) => memory.id)) } : found;
 }
 
 /** One box for people, sources and words: what has such a name is offered with counts, and memories that say it are ticked. */
@@ -237,35 +259,33 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
   const given = sought.split(/[\s,]+/).filter(Boolean);
   const ids = given.length > 0 && given.every((each) => ID.test(each)) ? given : [];
   const seek = sought !== "" && !ids.length;
-  const facets = useGet(seek ? "/memory/facets" : null, { params: { query: ALL } });
-  const sources = useGet(seek ? "/memory/sources" : null, { params: { query: { below: true } } });
-  const users = useGet(seek ? "/memory/users" : null);
-  const projects = useGet(seek ? "/memory/projects" : null);
+  const facets = useGet(seek ? "/memory/facets" : null, { params: { query: { ...ALL, of: ["subject"], name: bare } } });
+  const sources = useGet(seek ? "/memory/sources" : null, { params: { query: { below: true, name: bare } } });
+  const users = useGet(seek ? "/memory/users" : null, { params: { query: { name: bare } } });
+  const projects = useGet(seek ? "/memory/projects" : null, { params: { query: { name: bare } } });
   const named = useGet(seek ? "/memory/items" : null, {
     params: { query: { ...ALL, text: bare, limit: MOST, include_sensitive: true } },
   });
   const spoken = useGet(seek ? "/memory/search" : null, {
     params: { query: { query: bare, limit: 100, include_sensitive: true, within: everywhere() } },
   });
-  const offers = seek
-    ? offersOf(facets.data, sources.data, users.data?.items ?? [], projects.data?.items ?? [])
-        .filter((offer) => offer.name.toLowerCase().includes(bare.toLowerCase()))
-        .sort((one, other) => Number(isMeant(other, sought)) - Number(isMeant(one, sought)))
-        .slice(0, OFFERED)
-    : [];
-  const says = named.data?.items.shown ?? [];
-  const known = new Set(says.map((memory) => memory.id));
+  const answered = [facets, sources, users, projects, named].every((each) => each.data);
+  const offers = offersOf(facets.data, sources.data, users.data?.items ?? [], projects.data?.items ?? [])
+    .sorted((one, other) => Number(isMeant(other, sought)) - Number(isMeant(one, sought)))
+    .first(OFFERED);
+  const says = named.data?.items ?? whole([]);
+  const known = new Set(says.shown.map((memory) => memory.id));
   const said = (spoken.data?.hits.shown ?? [])
     .map((hit) => hit.memory)
     .filter((memory) => memory.speaker?.toLowerCase() === bare.toLowerCase() && !known.has(memory.id));
-  const memories = [...says, ...said];
+  const memories = [...says.shown, ...said];
   const turn = (id: string) => {
     const next = new Set(turned);
     if (!next.delete(id)) next.add(id);
     setTurned(next);
   };
   const isTicked = (offer: Offer) => isMeant(offer, sought) !== turned.has(offer.title);
-  const chosen = offers.filter(isTicked);
+  const chosen = offers.shown.filter(isTicked);
   const ticked = memories.filter((memory) => turned.has(memory.id)).map((memory) => memory.id);
   const plan = async () => {
     setBusy(true);
@@ -297,14 +317,14 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
           </Button>
         </div>
       ) : null}
-      {seek && facets.data && sources.data && named.data && !offers.length && !memories.length ? (
+      {seek && answered && !offers.shown[0] && !memories.length ? (
         <p class="soft" role="status">
           Nothing has that name, and no memory says it.
         </p>
       ) : null}
-      {offers.length ? (
+      {offers.shown[0] ? (
         <ul class="plain-list boxed" aria-label="People and sources">
-          {offers.map((offer) => (
+          {offers.shown.map((offer) => (
             <li key={offer.title}>
               <label class="tick">
                 <input type="checkbox" checked={isTicked(offer)} onChange={() => turn(offer.title)} />
@@ -313,13 +333,15 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
               </label>
             </li>
           ))}
+          {offers.isWhole ? null : <li class="soft small">and {offers.rest}: write more of the name</li>}
         </ul>
       ) : null}
       {seek && memories.length ? (
         <>
           <p class="soft small">
-            {counted(memories.length, "memory says", "memories say")} “{seen(bare)}”
+            {says.plus(said).named("memory says", "memories say")} “{seen(bare)}”
             {said.length ? ", or were said by it" : ""}: tick those that are to go, too.
+            {says.isWhole ? "" : ` ${counted(memories.length, "memory", "memories")} can be ticked here.`}
           </p>
           <ul class="plain-list boxed" aria-label="Memories that say it" tabIndex={0}>
             {memories.map((memory) => (

@@ -82,7 +82,7 @@ export function Memories() {
             <Saved />
             <Filters address={address} count={count} />
             {query.as_of ? <p class="soft small">Counts are of the present: choose “Now” to filter by them.</p> : null}
-            <Shown of={facets}>{(data) => <Facets found={data} address={address} />}</Shown>
+            <Shown of={facets}>{(data) => <Facets found={data} address={address} query={now} />}</Shown>
           </div>
         </aside>
         <div class="memories-main">

@@ -7,6 +7,7 @@ import { Link } from "wouter-preact";
 import { useAddress } from "../address";
 import { addressOf, type Schemas } from "../api";
 import { listOf, zone } from "../browse";
+import { useDebounced } from "../debounce";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
@@ -42,17 +43,16 @@ export function Sources() {
   const address = useAddress();
   const named = address.get("list");
   const list: List = named in LISTS ? (named as List) : "actors";
-  const found = useGet("/memory/sources", { params: { query: QUERY } });
+  const all = useGet("/memory/sources", { params: { query: QUERY } });
+  const sought = useDebounced(address.get("find").trim());
+  const narrowed = useGet(sought ? "/memory/sources" : null, { params: { query: { ...QUERY, name: sought } } });
+  const found = { ...all, data: (sought && narrowed.data) || all.data };
   const { by } = LISTS[list];
   const activity = useGet(by ? "/memory/activity" : null, {
     params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } },
   });
   const chosen = address.get("name");
-  const sought = address.get("find").toLowerCase();
-  const groups = grouped(
-    list,
-    (found.data?.[list].shown ?? []).filter((row) => row.name.toLowerCase().includes(sought)),
-  );
+  const groups = grouped(list, [...(found.data?.[list].shown ?? [])]);
   const rows = groups.flatMap((group) => group.rows);
   const here = rows.findIndex((each) => each.name === chosen);
   const choose = (at: number) => {
@@ -63,7 +63,11 @@ export function Sources() {
     j: { does: "Next", run: () => choose(here + 1) },
     k: { does: "The one before", run: () => choose(here - 1) },
   });
-  const row = rows[here];
+  // What is not among those that are listed is looked up by its name.
+  const other = useGet(chosen && found.data && here < 0 ? "/memory/sources" : null, {
+    params: { query: { ...QUERY, name: chosen } },
+  });
+  const row = rows[here] ?? other.data?.[list].shown.find((each) => each.name === chosen);
   return (
     <Page
       title="Sources"
@@ -80,14 +84,14 @@ export function Sources() {
               address.set({ list: each === "actors" ? null : each, name: null, find: null }, { push: true })
             }
           >
-            {LISTS[each].title} <span class="num">{found.data?.[each].count}</span>
+            {LISTS[each].title} <span class="num">{all.data?.[each].count}</span>
           </button>
         ))}
       </div>
       <div class={row || chosen ? "sources opened" : "sources"}>
         <Shown of={found}>
           {(data) =>
-            data[list].shown[0] ? (
+            data[list].shown[0] || sought ? (
               <section class="card" aria-label={LISTS[list].title}>
                 {(data[list].total ?? 0) > MANY || sought ? (
                   <div class="pad">
@@ -129,7 +133,7 @@ export function Sources() {
           }
         </Shown>
         {row ? <Detail key={`${list} ${row.name}`} list={list} row={row} /> : null}
-        {found.data && chosen && !row ? <Unknown list={list} name={chosen} /> : null}
+        {found.data && chosen && !row && !other.loading ? <Unknown list={list} name={chosen} /> : null}
       </div>
     </Page>
   );

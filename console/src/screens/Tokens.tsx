@@ -4,6 +4,7 @@ import "./maintenance.css";
 import { useState } from "preact/hooks";
 import { useAddress } from "../address";
 import { api, ask, type Problem, type Schemas } from "../api";
+import { useDebounced } from "../debounce";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
@@ -187,11 +188,14 @@ function Make({ onClose }: { onClose: () => void }) {
     },
     null,
   );
+  const at = useDebounced(rights === "owner" ? "/" : scopeOf(scope, status.value?.scope ?? "/"));
+  const kept = useGet("/memory/facets", { params: { query: { within: at, of: ["scope"], most: 1 } } }, null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const { does, can: whole, more } = CLASSES[rights];
   const known = facets.data?.facets["scope"]?.shown ?? [];
-  const scopes = facets.data ? new Map(known.map((each) => [each.value, each.count])) : null;
+  // A part of the scopes would give a part of the sum.
+  const scopes = facets.data?.facets["scope"]?.isWhole ? new Map(known.map((each) => [each.value, each.count])) : null;
   const send = async () => {
     if (!name.trim() || busy || made) return;
     setBusy(true);
@@ -244,11 +248,7 @@ function Make({ onClose }: { onClose: () => void }) {
       </Dialog>
     );
   }
-  const at = rights === "owner" ? "/" : scopeOf(scope, status.value?.scope ?? "/");
-  const here = known
-    .filter((each) => each.value === at || each.value.startsWith(`${at}/`))
-    .reduce((sum, each) => sum + each.count, 0);
-  const strange = at !== "/" && facets.data !== undefined && here === 0;
+  const strange = at !== "/" && kept.data?.total === 0;
   const turn = (word: Can[number]) => setCan(can.includes(word) ? can.filter((each) => each !== word) : [...can, word]);
   return (
     <Dialog

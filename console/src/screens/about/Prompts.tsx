@@ -45,7 +45,9 @@ export function Prompts({ ids }: { ids: readonly string[] }) {
       {(prompts) =>
         prompts.length ? (
           <>
-            <h3>{counted(prompts.length, "prompt")} held any of it</h3>
+            <h3>
+              {counted(prompts.length, "prompt")} held any of the {counted(ids.length, "memory", "memories")} above
+            </h3>
             <ol class="plain-list boxed" aria-label="Prompts that held it" tabIndex={0}>
               {prompts.slice(0, LISTED).map((prompt) => (
                 <li key={prompt.receipt} class="line small">
@@ -57,6 +59,9 @@ export function Prompts({ ids }: { ids: readonly string[] }) {
                   </span>
                 </li>
               ))}
+              {prompts.length > LISTED ? (
+                <li class="soft small">and {(prompts.length - LISTED).toLocaleString()} more</li>
+              ) : null}
             </ol>
           </>
         ) : (
