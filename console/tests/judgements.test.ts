@@ -230,9 +230,25 @@ test("commits that only count uses are one group", () => {
   const commit = (kind: string, ...ops: string[]) =>
     partial<Parameters<typeof titleOf>[0]>({ commit: { id: ops.join(), kind }, steps: ops.map((op) => ({ op })) });
   const [write, count] = [commit("job", "insert", "reinforce"), commit("job", "reinforce")];
-  assert.deepEqual(groupedCommits([count, count, write, count]), [[count, count], write, count]);
+  assert.deepEqual(groupedCommits([count, count, write, count]), [
+    { what: "uses", items: [count, count] },
+    write,
+    count,
+  ]);
   const confirmed = commit("write", "reinforce");
   assert.deepEqual(groupedCommits([confirmed, confirmed]), [confirmed, confirmed]);
+});
+
+test("approvals of one act are one group, and those of another person or later are not", () => {
+  const approved = (by: string, second: number) =>
+    partial<Parameters<typeof titleOf>[0]>({
+      commit: { id: `${by} ${second}`, kind: "approve", at: `2026-11-26T12:00:${second}Z` },
+      details: { actor: by, approved_by: by },
+      steps: [{ op: "insert" }],
+    });
+  const all = [approved("operator:ana", 55), approved("operator:ana", 30), approved("operator:ana", 29)];
+  const other = approved("operator:kim", 28);
+  assert.deepEqual(groupedCommits([...all, other]), [all[0], { what: "approvals", items: all.slice(1) }, other]);
 });
 
 test("warnings name failed checks and unaccepted settings, worst first", () => {

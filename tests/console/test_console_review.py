@@ -203,14 +203,52 @@ def test_thirty_are_approved_with_one_confirmation_that_lists_them(console):
             page.keyboard.press("J")
         page.get_by_text("30 selected").wait_for()
         page.keyboard.press("a")
-        rows = page.get_by_role("list", name="What is in the batch").get_by_role("listitem")
-        expect(rows).to_have_count(30)
-        for row in rows.all():
-            row.scroll_into_view_if_needed()
-            row.get_by_text("seen", exact=True).wait_for()
+        read_all(page, 30)
         page.get_by_role("button", name="Approve all 30").click()
         page.get_by_text("Nothing waits for you").wait_for()
+        page.goto(f"{console.url}/console/commits")
+        acts = page.get_by_role("list", name="Commits, newest first").locator("> li")
+        expect(acts.filter(has_text="30 approvals at once by operator:ana")).to_have_count(1)
+        expect(acts).to_have_count(1)
     assert len(texts(console)) == 30
+
+
+def read_all(page, count):
+    """Go from one unread proposal of a batch to the next, until all were on screen."""
+    rows = page.get_by_role("list", name="What is in the batch").get_by_role("listitem")
+    expect(rows).to_have_count(count)
+    status = page.get_by_role("dialog").get_by_role("status")
+    for _ in range(count):
+        before = status.inner_text()
+        if "All were read." in before:
+            break
+        # It goes away once all are read.
+        page.get_by_role("button", name="Go to the next unread").evaluate_all(
+            "found => found.forEach((b) => b.click())"
+        )
+        expect(status).not_to_have_text(before)
+    expect(status).to_contain_text("All were read.")
+
+
+def test_what_was_read_of_a_batch_is_approved_and_the_rest_stays_selected(console):
+    wait(console, 30)
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("x")
+        page.get_by_role("button", name="Select all 30").click()
+        page.get_by_text("30 selected").wait_for()
+        page.keyboard.press("a")
+        dialog = page.get_by_role("dialog")
+        rows = dialog.get_by_role("listitem").filter(has_text="seen")
+        rows.first.wait_for()
+        expect(dialog.get_by_role("progressbar", name="Read")).to_have_attribute("max", "30")
+        assert faults_of_access(page) == []
+        dialog.get_by_role("button", name=re.compile(r"Approve the \d+ read")).click()
+        dialog.wait_for(state="detached")
+        done = len(texts(console))
+        page.get_by_text(f"{30 - done} selected").wait_for()
+    assert 0 < done < 30
+    assert len(console.owner.pending()) == 30 - done
 
 
 def test_all_that_one_proposed_is_rejected_at_once(console):
@@ -219,6 +257,7 @@ def test_all_that_one_proposed_is_rejected_at_once(console):
         settle(page)
         page.keyboard.press("x")
         page.get_by_role("button", name="Select all 30").click()
+        page.get_by_text("30 selected").wait_for()
         page.get_by_text("30 selected").wait_for()
         page.keyboard.press("r")
         page.get_by_role("dialog").get_by_role("textbox").fill("a flood")

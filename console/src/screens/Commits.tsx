@@ -24,7 +24,7 @@ import { Typed } from "../parts/Typed";
 import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
 import { RollBackDialog } from "./commits/RollBack";
-import { grouped, reasonOf, titleOf, undoneBy } from "./commits/undone";
+import { grouped, reasonOf, titleOf, undoneBy, type Group } from "./commits/undone";
 import { OPS, proposerLabel } from "./review/labels";
 
 type Commit = Schemas["CommitView"];
@@ -103,13 +103,13 @@ function Journal({ address }: { address: Address }) {
                 <>
                   <ol class="journal" aria-label="Commits, newest first">
                     {grouped(items).map((each) =>
-                      Array.isArray(each) ? (
+                      "items" in each ? (
                         <Folded
-                          key={each[0]?.commit.id}
-                          items={each}
-                          open={each.some((item) => String(item.commit.seq) === current)}
+                          key={each.items.at(-1)?.commit.id}
+                          group={each}
+                          open={each.items.some((item) => String(item.commit.seq) === chosen)}
                         >
-                          {each.map(row)}
+                          {each.items.map(row)}
                         </Folded>
                       ) : (
                         row(each)
@@ -149,13 +149,25 @@ function Journal({ address }: { address: Address }) {
   );
 }
 
-/** Commits that only keep the books, out of the way. */
-function Folded({ items, open, children }: { items: readonly Commit[]; open: boolean; children: ComponentChildren }) {
+/** Commits of one act, or that only keep the books, as one line. */
+function Folded({ group, open, children }: { group: Group; open: boolean; children: ComponentChildren }) {
+  const { what, items } = group;
+  const [newest] = items;
+  const span = `${items.at(-1)?.commit.seq} to ${newest?.commit.seq}`;
   return (
     <li>
       <details open={open || undefined}>
-        <summary class="soft small">
-          {items.length} commits that only counted uses, {items.at(-1)?.commit.seq} to {items[0]?.commit.seq}
+        <summary class={what === "uses" ? "soft small" : ""}>
+          {what === "uses" ? (
+            `${items.length} commits that only counted uses, ${span}`
+          ) : (
+            <>
+              {items.length} approvals at once by {seen(newest?.details.approved_by ?? newest?.details.actor ?? "")},{" "}
+              <span class="soft small">
+                commits {span}, <Time at={newest?.commit.at} short />
+              </span>
+            </>
+          )}
         </summary>
         <ol class="journal">{children}</ol>
       </details>

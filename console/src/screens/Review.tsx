@@ -191,8 +191,10 @@ export function Review() {
   });
 
   const total = list.total;
-  const finish = () => {
-    if (open) goOn(open.items);
+  const finish = (decided: readonly Proposal[] = open?.items ?? []) => {
+    goOn(decided);
+    const left = open?.what === "batch" ? open.items.filter((each) => !decided.includes(each)) : [];
+    setChosen(new Map(left.map((each) => [each.id, each])));
     setOpen(null);
   };
   const ended = asleep ? "Snoozed" : STATES.find(([name]) => name === state)?.[1];
@@ -305,10 +307,12 @@ export function Review() {
         </div>
       )}
       {open?.what === "reject" ? (
-        <RejectDialog items={open.items} onClose={() => setOpen(null)} onDone={finish} />
+        <RejectDialog items={open.items} onClose={() => setOpen(null)} onDone={() => finish()} />
       ) : null}
       {open?.what === "batch" ? <BatchDialog items={open.items} onClose={() => setOpen(null)} onDone={finish} /> : null}
-      {open?.what === "edit" ? <EditDialog item={open.items[0]} onClose={() => setOpen(null)} onDone={finish} /> : null}
+      {open?.what === "edit" ? (
+        <EditDialog item={open.items[0]} onClose={() => setOpen(null)} onDone={() => finish()} />
+      ) : null}
     </Page>
   );
 }

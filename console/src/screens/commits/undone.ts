@@ -36,24 +36,36 @@ export function isBookkeeping(item: Commit): boolean {
   return item.commit.kind === "job" && item.steps.length > 0 && item.steps.every((step) => step.op === "reinforce");
 }
 
-/** Return commits in their order, with those that follow each other and only keep the books as one group. */
-export function grouped(items: readonly Commit[]): (Commit | Commit[])[] {
-  const found: (Commit | Commit[])[] = [];
-  let run: Commit[] = [];
-  const close = () => {
-    const [only] = run;
-    if (run.length > 1) found.push(run);
-    else if (only) found.push(only);
-    run = [];
-  };
+/** Commits that follow each other and are one act, or tell nothing one by one. */
+export interface Group {
+  what: "uses" | "approvals";
+  /** At least two, newest first. */
+  items: Commit[];
+}
+
+// Milliseconds between two approvals of one act.
+const ONE_ACT_MS = 10_000;
+
+/** Return what a commit is one of many of, and whose; null where it stands alone. */
+function sortOf(item: Commit): [what: Group["what"], by: string] | null {
+  if (isBookkeeping(item)) return ["uses", ""];
+  return item.commit.kind === "approve" ? ["approvals", item.details.approved_by ?? item.details.actor] : null;
+}
+
+/** Return commits in their order; those that only count uses, and the approvals of one act, are a group each. */
+export function grouped(items: readonly Commit[]): (Commit | Group)[] {
+  const found: (Commit | Group)[] = [];
   for (const item of items) {
-    if (isBookkeeping(item)) run.push(item);
-    else {
-      close();
+    const sort = sortOf(item);
+    const last = found.at(-1);
+    const before = last && "items" in last ? last.items.at(-1) : last;
+    const same = sort && before ? sortOf(before) : null;
+    const near = before ? Date.parse(before.commit.at) - Date.parse(item.commit.at) <= ONE_ACT_MS : false;
+    if (!sort || !last || !before || same?.join(" ") !== sort.join(" ") || (sort[0] === "approvals" && !near))
       found.push(item);
-    }
+    else if ("items" in last) last.items.push(item);
+    else found[found.length - 1] = { what: sort[0], items: [last, item] };
   }
-  close();
   return found;
 }
 

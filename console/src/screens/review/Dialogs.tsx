@@ -1,6 +1,6 @@
 /** The dialogs of a decision: why it is rejected, other words for it, and what is in a batch. */
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import type { Answer, Problem } from "../../api";
 import { get, useLoad } from "../../load";
 import { Button } from "../../parts/Button";
@@ -164,16 +164,31 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
   );
 }
 
-export function BatchDialog({ items, onClose, onDone }: Props & { items: readonly Proposal[] }) {
+interface BatchProps {
+  items: readonly Proposal[];
+  onClose: () => void;
+  /** Called with what was approved; the others go on waiting. */
+  onDone: (approved: readonly Proposal[]) => void;
+}
+
+/** Approve many that were read: each one was on screen for a moment. */
+export function BatchDialog({ items, onClose, onDone }: BatchProps) {
   const [busy, setBusy] = useState(false);
-  const read = items.filter((each) => viewed.value.has(each.digest)).length;
-  const all = read === items.length;
+  const list = useRef<HTMLOListElement>(null);
+  const read = items.filter((each) => viewed.value.has(each.digest));
+  const all = read.length === items.length;
   const send = async () => {
-    if (!all || busy) return;
+    if (!read.length || busy) return;
     setBusy(true);
-    const done = await approveAll(items);
+    const done = await approveAll(read);
     setBusy(false);
-    if (done) onDone();
+    if (done) onDone(read);
+  };
+  /** Bring the first one that was not read to the top, so that it and those below it are read. */
+  const goToUnread = () => {
+    const at = items.findIndex((each) => !viewed.value.has(each.digest));
+    list.current?.children[at]?.scrollIntoView({ block: "start" });
+    list.current?.focus({ preventScroll: true });
   };
   return (
     <Dialog
@@ -183,17 +198,19 @@ export function BatchDialog({ items, onClose, onDone }: Props & { items: readonl
       onSubmit={() => void send()}
       foot={
         <>
-          <span class="soft small spread" role="status">
-            {all ? "All of them were on screen." : `${read} of ${items.length} were on screen; scroll to see the rest.`}
+          <span class="small spread batch-read" role="status">
+            <progress value={read.length} max={items.length} aria-label="Read" />
+            {all ? "All were read." : `${read.length} of ${items.length} read, ${items.length - read.length} to go.`}
           </span>
+          {all ? null : <Button onClick={goToUnread}>Go to the next unread</Button>}
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone="go" busy={busy} disabled={!all}>
-            Approve all {items.length}
+          <Button type="submit" tone="go" busy={busy} disabled={!read.length}>
+            {all ? `Approve all ${items.length}` : `Approve the ${read.length} read`}
           </Button>
         </>
       }
     >
-      <ol class="batch" tabIndex={0} aria-label="What is in the batch">
+      <ol ref={list} class="batch" tabIndex={0} aria-label="What is in the batch">
         {items.map((each) => (
           <Item key={each.digest} item={each} />
         ))}
