@@ -93,3 +93,26 @@ def test_every_error_that_is_described_is_a_problem(world):
         for kind in answer["content"]
     }
     assert kinds == {"application/problem+json"}
+
+
+def test_every_parameter_and_field_of_a_request_is_described(world):
+    shared = world.api["components"]["parameters"]
+    operations = [each for path in world.api["paths"].values() for each in path.values()]
+    named = [
+        (each["operationId"], shared.get(given.get("$ref", "").rpartition("/")[2], given))
+        for each in operations
+        for given in each.get("parameters", ())
+    ]
+    assert [(name, each["name"]) for name, each in named if not each.get("description")] == []
+
+
+def test_a_response_has_every_key_of_its_type(world):
+    schemas, found = world.api["components"]["schemas"], set[str]()
+    answers = [each["responses"] for path in world.api["paths"].values() for each in path.values()]
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(answers)))
+    while named - found:
+        found |= named
+        named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps([schemas[name] for name in found])))
+    optional = {name: schemas[name].get("properties", {}).keys() - schemas[name].get("required", ()) for name in found}
+    # Only what a caller asks for explains a receipt, and only some problems have further keys.
+    assert {name: keys for name, keys in optional.items() if keys} == {"AnyReceipt": {"explanation"}}

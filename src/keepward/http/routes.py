@@ -178,7 +178,7 @@ _Cursor = Annotated[
         pattern=r"^[A-Za-z0-9_-]+$",
     ),
 ]
-_Why = Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00]*$")]
+_Why = Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=1000, pattern=r"^[^\x00]*$")]
 _IF_MATCH = {"If-Match": Parameter("header", Annotated[_ETag, Meta(description="The ETag that you read.")])}
 _IF_NONE_MATCH = {
     "If-None-Match": Parameter("header", Annotated[_ETag, Meta(description="An ETag; 304 if it is current.")])
@@ -408,7 +408,7 @@ def _any_call_route() -> ApiRoute:
 
 def _describe_calls() -> Schema:
     name = {"type": "string", "enum": list(CALLED_BY_NAME)}
-    path = {"name": "operation", "in": "path", "required": True, "schema": name}
+    path = {"name": "operation", "in": "path", "required": True, "schema": name, "description": "Its name in Python."}
     content = {"application/json": {"schema": {"type": "object"}}}
     statuses = (400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 428, 429, 500, 503)
     answers = {

@@ -91,7 +91,12 @@ LastSeq = Annotated[int, Meta(description="Number of the last commit that you ha
 
 
 @http_operation("GET /memory/events", name="events", right="read")
-def about_events(self: Any, *, after: LastSeq | None = None, reviews: bool = False) -> Any:
+def about_events(
+    self: Any,
+    *,
+    after: LastSeq | None = None,
+    reviews: Annotated[bool, Meta(description="Also report changes of the review queue.")] = False,
+) -> Any:
     """Return commits as they happen: ids, operations and tiers of visible memories, no text.
 
     Without `after` or `Last-Event-ID`, it begins with the next commit. With `reviews`, reviewers and the owner also get
@@ -108,16 +113,18 @@ def about_export(self: Any) -> Any:
 def about_import(
     self: Any,
     *,
-    format: Format = "auto",  # noqa: A002  the word people use
+    format: Annotated[Format, Meta(description="The system that wrote it.")] = "auto",  # noqa: A002  the word people use
     user: Annotated[
         Line, Meta(description="Import all memories for this user; without it, each user of the file gets a scope.")
     ]
     | None = None,
     session: Line | None = None,
-    name: Line | None = None,
-    facts: bool = False,
+    name: Annotated[Line, Meta(description="Name of the file; it names the session of messages.")] | None = None,
+    facts: Annotated[
+        bool, Meta(description="Also propose the facts that users ask to remember in conversations.")
+    ] = False,
     subject: Line | None = None,
-    dry_run: bool = False,
+    dry_run: Annotated[bool, Meta(description="Run the gates and store nothing.")] = False,
 ) -> Any:
     """Import memories, each through the gates; the request counts as one change.
 
