@@ -147,3 +147,23 @@ def test_key_and_id_may_contain_a_slash(world):
     written = call(world.owner, "remember", key="deploy/port", text="The port is 8080")
     found = call(world.owner, "get", memory_id="deploy/port").json()
     assert (written.status_code, found["id"]) == (201, written.json()["id"])
+
+
+def test_revoked_token_opens_no_operation(world):
+    issued = world.memory.create_token("vera", rights="owner")
+    client = world.client(issued.secret)
+    assert call(client, "status").status_code == 200
+    world.memory.revoke_token(issued.token.id)
+    assert {name: call(client, name, wrong=1).status_code for name in CALLED_BY_NAME} == dict.fromkeys(
+        CALLED_BY_NAME, 401
+    )
+
+
+def test_cursor_is_of_the_arguments_in_any_order(world):
+    for n in range(2):
+        world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival")
+    first = call(world.owner, "list_memories", limit=1, tiers=["archival"], include_ended=True).json()
+    cursor = f"?cursor={first['cursor']}"
+    second = call(world.owner, "list_memories", cursor=cursor, include_ended=True, tiers=["archival"], limit=5)
+    other = call(world.owner, "list_memories", cursor=cursor, include_ended=True, tiers=["working"])
+    assert (second.status_code, len(second.json()["items"]), other.json()["code"]) == (200, 1, "bad_cursor")

@@ -278,3 +278,19 @@ def test_a_list_goes_on_being_right_while_writes_keep_coming(world, monkeypatch)
 def test_activity_at_the_ends_of_the_calendar_is_a_wrong_request(world, until):
     answer = world.owner.get("/memory/activity", params={"until": until, "zone": 1439})
     assert (answer.status_code, "between the years" in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"), [("search", {"query": "ferry"}), ("items", {}), ("items", {"sort": "trust"})]
+)
+def test_a_cursor_of_a_state_that_the_store_does_not_have_is_refused(tmp_path, path, asked):
+    answers, cursor = [], {}
+    for count in (3, 2):
+        (folder := tmp_path / f"{count}").mkdir()
+        world = HttpTestServer(folder)
+        for n in range(count):
+            world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival")
+        answers.append(world.owner.get(f"/memory/{path}", params={**asked, **cursor, "limit": 1}))
+        cursor = {"cursor": answers[0].json()["cursor"]}
+        world.memory.close()
+    assert (answers[1].status_code, answers[1].json()["code"]) == (400, "bad_cursor")

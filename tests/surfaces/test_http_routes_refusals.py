@@ -244,5 +244,11 @@ def test_whole_number_may_be_sent_with_a_decimal_point(world):
     sent = (
         b'{"text": "The ferry is old", "tier": "archival", "metadata": {"age": 3.0}, "if_version": 0.0, "key": "age"}'
     )
-    answer = world.owner.post("/memory/items", content=sent, headers={"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json"}
+    answer = world.owner.post("/memory/items", content=sent, headers=headers)
     assert (answer.status_code, answer.json()["records"][0]["metadata"]) == (201, {"age": 3.0})
+    revised = (
+        b'{"reason": "x", "changes": [{"op": "replace", "id": "%s", "text": "The ferry is new", "if_version": 1.0}]}'
+    )
+    sent = revised % answer.json()["id"].encode()
+    assert world.owner.post("/memory/edit", content=sent, headers=headers).status_code == 201

@@ -151,6 +151,18 @@ def test_demo_store_is_created_once_with_a_pending_proposal(run, served):
     assert (first["path"], first["waiting"], first["live"]) == ("demo/keepward.db", 3, second["live"])
 
 
+@pytest.mark.parametrize(
+    ("options", "embedder"), [((), "none"), (("--embedder", "hashed"), "hashed"), (("--db", "shop.db"), "none")]
+)
+def test_the_demo_is_made_where_no_store_is(run, served, monkeypatch, options, embedder):
+    made = []
+    monkeypatch.setattr("keepward.cli.demo.seed_demo_store", lambda _, *given: made.append(given))
+    ran = [serve(run, "--demo", *options) for _ in range(2)]
+    path = "shop.db" if "--db" in options else "demo/keepward.db"
+    assert [(str(where), actor.is_owner, name) for where, actor, name in made] == [(path, True, embedder)]
+    assert [f"made a new store with the demo at {path}" in each.err for each in ran] == [True, False]
+
+
 def test_the_demo_never_touches_a_store_that_is_there(run, store, served):
     assert serve(run, "--demo", "--db", "keepward.db", "--json").json["live"] == 0
 

@@ -136,6 +136,12 @@ def test_file_with_comments_without_our_entry_needs_no_removal(run, home):
     assert run("connect", "gemini", "--remove", "--json").json["action"] == "absent"
 
 
+def test_hooks_are_in_the_folder_that_the_client_is_told(run, home, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
+    told = run("connect", "claude", "--hooks", "--no-token", "--json").json
+    assert told["hooks"]["path"] == str(home / "elsewhere" / "settings.json")
+
+
 def test_where_hooks_cannot_be_written_nothing_is_connected(run, home):
     written(home, "claude", '{"hooks": 3}')
     run("connect", "claude", "--hooks")

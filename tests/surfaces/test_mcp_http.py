@@ -13,6 +13,7 @@ from mcp_made import ERAS
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
+from keepward import StoreUnavailable
 from keepward.mcp.server import lifespan, routes
 
 INITIALIZE = {
@@ -215,3 +216,11 @@ def test_a_token_opens_no_more_than_its_share_of_sessions(owner, monkeypatch):
         return statuses
 
     assert hosted(owner, script) == [200, 200, 429, 200, 200, 200]
+
+
+def test_a_store_out_of_reach_is_a_json_rpc_error(owner):
+    def authenticate(_):
+        raise StoreUnavailable("the database does not answer; try again")
+
+    answer = hosted(owner, lambda http: http.post("/mcp", json=INITIALIZE), authenticate=authenticate)
+    assert (answer.status_code, answer.json()["error"]["message"]) == (503, "the database does not answer; try again")

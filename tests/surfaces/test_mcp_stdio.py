@@ -13,6 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp_made import ERAS
 
 from keepward import Actor, Memory
+from keepward.mcp.server import as_agent
 
 KEPT = ("PATH", "PYTHONPATH", "SYSTEMROOT", "LANG")
 
@@ -73,6 +74,67 @@ def message(method, number, **params):
 HELLO = message(
     "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
 )
+
+
+@pytest.fixture
+def served(run, monkeypatch):
+    """Run `keepward mcp` without a client; return the actor, scope and tools that one would get."""
+    found = []
+
+    def serve_stdio(memory, tools, *, name):
+        found.append((as_agent(memory, name).actor.label, memory.scope, tools.name))
+
+    monkeypatch.setattr("keepward.mcp.server.serve_stdio", serve_stdio)
+
+    def call(*options):
+        ran = run("mcp", *options)
+        return found.pop() if found else ran.code, ran.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ((), ("agent:mcp", "/", "default")),
+        (("--name", "claude"), ("agent:claude", "/", "default")),
+        (("--as", "agent:vera"), ("agent:vera", "/", "default")),
+        (("--agent", "orion"), ("agent:orion", "/agents/orion", "default")),
+        (("--agent", "orion", "--name", "claude"), ("agent:claude", "/agents/orion", "default")),
+        (("--user", "ana", "--project", "bakery"), ("agent:mcp", "/projects/bakery/users/ana", "default")),
+        (("--profile", "readonly"), ("agent:mcp", "/", "readonly")),
+        (("--profile", "dance"), 2),
+        (("--as", "agent:vera", "--name", "claude"), 2),
+        (("--as", "operator"), 7),
+        (("--json",), 2),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else None,
+)
+def test_options_name_the_agent_the_scope_and_the_tools(served, options, meant):
+    assert served(*options)[0] == meant
+
+
+def test_the_actor_of_the_environment_is_served_if_it_is_an_agent(served, monkeypatch):
+    served()
+    actors = []
+    for actor in ("agent:vera", "operator"):
+        monkeypatch.setenv("KEEPWARD_ACTOR", actor)
+        actors.append(served()[0][0])
+    assert actors == ["agent:vera", "agent:mcp"]
+
+
+def test_a_missing_store_is_made_and_said_once(served):
+    assert ["made a new store" in served()[1] for _ in range(2)] == [True, False]
+
+
+def test_a_token_names_the_agent_and_a_name_is_not_used(run, served, monkeypatch):
+    run("init")
+    secret = run("token", "create", "--name", "vera", "--scope", "/harbour", "--json").json["token"]
+    monkeypatch.setenv("KEEPWARD_TOKEN", secret)
+    assert [served(*options) for options in ((), ("--name", "claude"))] == [
+        (("agent:vera", "/harbour", "default"), ""),
+        (("agent:vera", "/harbour", "default"), "KEEPWARD_TOKEN names the actor; --name is not used\n"),
+    ]
 
 
 @pytest.mark.slow
