@@ -375,6 +375,24 @@ def test_writing_command_starts_a_process_for_due_jobs(tmp_path: Path) -> None:
     statuses(tmp_path, lambda jobs: all(each["last_outcome"] for each in jobs.values()))
 
 
+@pytest.mark.parametrize(("setting", "named", "used"), [("hashed", "", "hashed"), ("none", "hashed", "hashed")])
+def test_process_for_due_jobs_has_the_embedder_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, named: str, used: str
+) -> None:
+    from keepward.cli import maintenance
+
+    asked: list[Any] = []
+    monkeypatch.setattr(maintenance, "run_maintenance", lambda url, **given: asked.append((url, given["embedder"])))
+    monkeypatch.setattr("os.nice", lambda _: None)
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "store.db"))
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", setting)
+    for maintained in ("on", "off"):
+        monkeypatch.setenv("KEEPWARD_MAINTENANCE", maintained)
+        maintenance.main(named, "")
+    assert asked == [(str(tmp_path / "store.db"), used)]
+
+
 def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from keepward.cli import spawn
     from keepward.cli.main import main

@@ -124,6 +124,8 @@ class HttpTestServer:
         if method == "HEAD":
             # It is described by its GET.
             return
+        if answer.status_code in {429, 503}:
+            assert answer.headers["retry-after"].isdecimal(), f"{method} {answer.request.url} does not say when"
         path = next(
             (
                 getattr(route, "path_format", route.path)

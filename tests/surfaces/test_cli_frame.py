@@ -288,11 +288,22 @@ def test_completion_is_shown_for_the_shell_that_runs(run, monkeypatch, shell):
     assert "_KEEPWARD_COMPLETE" in run("--show-completion").out
 
 
-def test_completion_is_installed_once(run, monkeypatch, tmp_path):
-    monkeypatch.setenv("SHELL", "/bin/bash")
+@pytest.mark.parametrize(
+    ("shell", "file", "begins"),
+    [
+        ("bash", ".bashrc", 'eval "$(_KEEPWARD_COMPLETE=bash_source keepward)"\n'),
+        ("zsh", ".zshrc", 'eval "$(_KEEPWARD_COMPLETE=zsh_source keepward)"\n'),
+        ("fish", ".config/fish/completions/keepward.fish", "function _keepward_completion"),
+    ],
+)
+def test_completion_is_installed_once(run, monkeypatch, tmp_path, shell, file, begins):
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
     monkeypatch.setenv("HOME", str(tmp_path))
-    codes = [run("--install-completion").code for _ in range(2)]
-    assert (codes, (tmp_path / ".bashrc").read_text().count("_KEEPWARD_COMPLETE")) == ([0, 0], 1)
+    texts = []
+    for _ in range(2):
+        assert run("--install-completion").code == 0
+        texts.append((tmp_path / file).read_text())
+    assert (texts[0] == texts[1], texts[0].startswith(begins)) == (True, True)
 
 
 def test_a_shell_gets_the_commands_that_begin_so(run, monkeypatch):

@@ -51,7 +51,8 @@ def test_a_server_about_to_stop_is_not_ready(tmp_path):
 def test_a_server_whose_store_is_missing_is_not_ready(tmp_path):
     stage = Stage(tmp_path)
     stage.memory.close()
-    assert stage.client.get("/ready").status_code == 503
+    answer = stage.client.get("/ready")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
 @pytest.mark.parametrize(
@@ -269,9 +270,10 @@ def test_an_operation_on_memories_is_one_span_by_the_conventions(stage, owner, t
     ]
 
 
-def test_span_of_a_failed_call_records_status_without_message(stage, owner, traced):
-    stage.client.get("/memory/items/nothing", headers=owner)
-    assert (traced[0].attributes["error.type"], traced[0].status) == ("404", "error")
+@pytest.mark.parametrize(("path", "status"), [("items/nothing", "404"), ("search?query=tea&depth=3", "400")])
+def test_span_of_a_failed_call_records_status_without_message(stage, owner, traced, path, status):
+    stage.client.get(f"/memory/{path}", headers=owner)
+    assert (traced[0].attributes["error.type"], traced[0].status) == (status, "error")
     assert {traced[0].options[name] for name in ("record_exception", "set_status_on_exception")} == {False}
 
 

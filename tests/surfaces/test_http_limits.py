@@ -413,11 +413,8 @@ def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
     monkeypatch.setattr(AppState, "newest_seq", lambda *given: free.wait(5) and reading(*given))
     answer = stage.client.get("/ready")
     free.set()
-    assert (answer.status_code, "worker" in answer.json()["detail"], stage.client.get("/health").status_code) == (
-        503,
-        True,
-        200,
-    )
+    assert (answer.status_code, answer.headers["retry-after"], "worker" in answer.json()["detail"]) == (503, "5", True)
+    assert stage.client.get("/health").status_code == 200
 
 
 def test_stalled_reader_is_dropped_and_its_slot_released(tmp_path, monkeypatch):

@@ -59,6 +59,13 @@ def test_a_page_of_large_commits_is_shorter_and_the_next_one_follows(world, monk
     assert pages == [[4, 3], [2], [1]]
 
 
+def test_a_page_that_ends_with_the_first_commit_is_the_last(world):
+    put(world, "The ferry leaves at six")
+    put(world, "The crane is red and tall")
+    pages = [world.owner.get("/memory/commits", params={"limit": limit}).json() for limit in (1, 2, 3)]
+    assert [page["next_before"] for page in pages] == [2, None, None]
+
+
 @pytest.mark.promise("C51", "C113", "C120")
 def test_rollback_restores_core_and_prompt(world):
     put(world, "Ship before Easter", tier="core", key="mission")
