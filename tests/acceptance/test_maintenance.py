@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -391,6 +392,23 @@ def test_process_for_due_jobs_has_the_embedder_of_the_command(
         monkeypatch.setenv("KEEPWARD_MAINTENANCE", maintained)
         maintenance.main(named, "")
     assert asked == [(str(tmp_path / "store.db"), used)]
+
+
+def test_process_for_due_jobs_shares_nothing_with_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from keepward.cli.spawn import spawn_maintenance
+
+    started: list[tuple[list[str], dict[str, Any]]] = []
+
+    def start(command: list[str], **given: Any) -> Any:
+        started.append((command, given))
+        return SimpleNamespace()
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    url = "postgresql://ann:secret@db/memory"
+    spawn_maintenance(url, embedder="none", config=None, environ={})
+    [(command, given)] = started
+    assert {given[name] for name in ("stdin", "stdout", "stderr")} == {subprocess.DEVNULL}
+    assert (given["start_new_session"], given["env"], url in command) == (True, {"KEEPWARD_DB": url}, False)
 
 
 def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

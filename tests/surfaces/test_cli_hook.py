@@ -151,6 +151,36 @@ def test_a_running_server_of_the_same_agent_answers(run, served, monkeypatch):
     assert "tabs" in json.loads(told.out)["hookSpecificOutput"]["additionalContext"]
 
 
+@pytest.mark.parametrize(
+    ("server", "hook"),
+    [
+        ((), ("--scope", "/")),
+        (("--user", "me", "--project", "."), ()),
+        (("--scope", "/harbour", "--user", "ana"), ("--scope", "/harbour", "--user", "ana")),
+        (("--tenant", "ada"), ("--tenant", "ada", "--scope", "/")),
+        ("ada", ("--tenant", "ada", "--scope", "/")),
+    ],
+    ids=str,
+)
+def test_the_server_of_the_same_options_answers(run, runtime, monkeypatch, server, hook):
+    answered = []
+
+    def serve_stdio(*_, **__):
+        text = json.dumps({**ASKED, "prompt": "What is the deploy target?"})
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        answered.append(socket_client.ask_server(["prompt", "--db", store, *hook], os.environ))
+
+    monkeypatch.setattr("keepward.mcp.server.serve_stdio", serve_stdio)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "hashed")
+    store = str(Path("keepward.db").absolute())
+    if server == "ada":
+        monkeypatch.setenv("KEEPWARD_TENANT", "ada")
+        server = ()
+    run("mcp", "--name", "claude", "--db", store, *server)
+    assert answered == [True]
+
+
 @pytest.mark.slow
 def test_running_server_answers_before_the_package_is_loaded(served):
     told = subprocess.run(

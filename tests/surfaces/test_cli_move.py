@@ -156,6 +156,23 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "migrate",
+        "migrate old.db",
+        "migrate old.db --to new.db",
+        "recover",
+        "recover old.db",
+        "recover old.db new.db --to third.db",
+        "recover old.db new.db --dry-run",
+    ],
+)
+def test_store_takes_the_arguments_of_its_action_alone(run, saved, arguments):
+    ran = run("store", *arguments.split())
+    assert (ran.code, "store migrate takes" in ran.err or "store recover takes" in ran.err) == (2, True)
+
+
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_a_failing_first_command_leaves_nothing_on_disk(fresh, tmp_path, arguments):
     (tmp_path / "chat.json").write_text(CHAT)

@@ -122,6 +122,8 @@ def test_a_byte_now_and_then_does_not_put_it_off():
 
 def test_a_body_in_time_is_read():
     async def whole():
+        # As a line does that is not there at once.
+        await asyncio.sleep(0)
         return {"type": "http.request", "body": b"{}", "more_body": False}
 
     assert answered(whole, 30) == (200, None)

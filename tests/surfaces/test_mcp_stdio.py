@@ -123,6 +123,22 @@ def test_the_actor_of_the_environment_is_served_if_it_is_an_agent(served, monkey
     assert actors == ["agent:vera", "agent:mcp"]
 
 
+def test_a_server_runs_the_jobs_that_are_due(run, served, monkeypatch):
+    asked = []
+    really = Memory.open
+    monkeypatch.setattr(
+        Memory, "open", lambda *given, **named: asked.append(named["maintenance"]) or really(*given, **named)
+    )
+    monkeypatch.setattr("keepward.http.server.Server.answer", lambda *_: None)
+    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "on")
+    served()
+    run("serve", "--port", "0")
+    secret = run("token", "create", "--name", "vera", "--json").json["token"]
+    monkeypatch.setenv("KEEPWARD_TOKEN", secret)
+    served()
+    assert [each is True for each in asked] == [True, True, False, True]
+
+
 def test_a_missing_store_is_made_and_said_once(served):
     assert ["made a new store" in served()[1] for _ in range(2)] == [True, False]
 
