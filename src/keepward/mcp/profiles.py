@@ -88,7 +88,7 @@ def _handle_at(memory: LocalHandle, name: str) -> LocalHandle:
 
 
 def _json(value: Any) -> tuple[str, str]:
-    return json.dumps(value, indent=2, ensure_ascii=False), JSON
+    return json.dumps(value, ensure_ascii=False), JSON
 
 
 @tool(reads=True)
