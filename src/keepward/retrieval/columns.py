@@ -394,7 +394,7 @@ class Columns:
     def mask(self, allowed: Filter) -> Mask:
         """Rows that are live and pass the conditions for which there is a column, except expiry.
 
-        ``ids`` stands for all other conditions, such as a time or a session: a list finds these memories first.
+        Other conditions, such as a time or a session, come as ``ids``: a list finds these memories first.
         """
         mask = self["live"].copy()
         sets: dict[str, Sequence[str]] = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}
