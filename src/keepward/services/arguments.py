@@ -14,14 +14,14 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import replace
 
-from keepward.core.change import UNSET, Append, Insert, Move, Replace
+from keepward.core.change import CHANGE_BY_OPERATION, UNSET, Append, Insert, Move, Replace
 from keepward.core.json_form import MAX_SAFE_INTEGER
 from keepward.core.principals import SHARED_SCOPE, parse_scope, parse_tenant
 from keepward.core.reducer import metadata_text
@@ -36,7 +36,7 @@ from keepward.core.value import (
     unknown_field_message,
 )
 from keepward.errors import Conflict, InvalidInput
-from keepward.types import CHOICES, NEW_ID_PATTERN
+from keepward.types import CHOICES, FIELDS, NEW_ID_PATTERN
 
 ArgumentReader = Callable[[str, Any], Any]
 #: Changes whose fields are all parsed here, by how an error message calls them.
@@ -187,8 +187,38 @@ def _value(name: str, value: Any, readers: Mapping[str, ArgumentReader], never_e
     if value is None and name not in never_empty:
         # Every memory has a content type.
         return "text" if name == "content_type" else None
-    read: ArgumentReader = readers.get(name, plain_text)
+    read: ArgumentReader = readers.get(name) or _reader_of_field(name)
     return read(name, value)
+
+
+@cache
+def _reader_of_field(name: str) -> ArgumentReader:
+    """Return the parser of a field by its type in the changes, with the limits of a number in ``types.py``."""
+    change = next(kind for kind in CHANGE_BY_OPERATION.values() if name in kind.__struct_fields__)
+    declared = next(each.type for each in msgspec.structs.fields(change) if each.name == name)
+    parts, typed = {declared, *get_args(declared)}, FIELDS.get(name)
+    if tuple[str, ...] in parts:
+        return texts
+    if bool in parts:
+        return boolean
+    if not {int, float} & parts:
+        return plain_text
+    read: ArgumentReader = integer if int in parts else number
+    notes = [note for part in (typed, *get_args(typed)) for note in getattr(part, "__metadata__", ())]
+    for note in notes:
+        if isinstance(note, msgspec.Meta) and note.ge is not None and note.le is not None:
+            return _within(note.ge, note.le, read)
+    return read
+
+
+def _within(least: float, most: float, read: ArgumentReader) -> ArgumentReader:
+    def read_within(name: str, value: Any) -> Any:
+        given = read(name, value)
+        if not least <= given <= most:
+            raise InvalidInput(f"{name} is from {least} to {most:,}")
+        return given
+
+    return read_within
 
 
 def _type_error(name: str, what: str, value: Any) -> InvalidInput:
@@ -246,13 +276,6 @@ def instant(name: str, value: Any) -> datetime:
     return parsed
 
 
-def _version(name: str, value: Any) -> int:
-    given = integer(name, value)
-    if not 0 <= given <= MAX_SAFE_INTEGER:
-        raise InvalidInput(f"{name} is the number of a version, from 0")
-    return given
-
-
 def duration(name: str, value: Any) -> timedelta:
     """Return a duration in any form of ``parse_duration``."""
     try:
@@ -274,17 +297,14 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
 
 boolean = reader_of_type(bool, "True or False")
 _NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent", "confirms", "gain", "by"})
-#: Parsers of the fields that are not plain text.
+#: Parsers of the fields of changes whose type does not say all.
 _FIELD_READERS: Mapping[str, ArgumentReader] = {
-    **dict.fromkeys(("tags", "evidence", "derived_from", "aliases"), texts),
     **dict.fromkeys(CHOICES, lambda name, value: one_of(name.replace("_", " "), value, CHOICES[name])),
-    **dict.fromkeys(("confidence", "importance", "gain"), number),
-    **dict.fromkeys(("consent", "confirms"), boolean),
     "ttl": duration,
     "scope": lambda name, value: parse_scope(plain_text(name, value)),
     "metadata": _object,
     "occurred_at": instant,
-    **dict.fromkeys(("if_version", "to_version"), _version),
+    "to_version": _within(0, MAX_SAFE_INTEGER, integer),
     "vector": _vector,
 }
 #: The same for one item of many, whose invalid values a gate reports.
