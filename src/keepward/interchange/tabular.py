@@ -17,10 +17,14 @@ from keepward.interchange.run import ImportRun
 from keepward.services.writing.splitter import UnusableItem
 
 #: What the writer of a table does not choose: ids, and where the content and the trust come from.
-_NOT_CHOSEN = frozenset(("id", "text", "source", "blob", "content_type", "access", "job"))
+_NOT_CHOSEN = frozenset(("id", "text", "source", "blob", "content_type", "access", "job", "if_version"))
+_TYPES = {field.name: field.type for field in structs.fields(Insert) if field.name not in _NOT_CHOSEN}
 #: Columns of one text: the fields of a new memory that are texts, and the time to live. Unknown columns are metadata.
-_TEXTS = {field.name for field in structs.fields(Insert) if field.type in (str, str | None)} - _NOT_CHOSEN | {"ttl"}
-_NUMBERS = frozenset(("confidence", "importance"))
+_TEXTS = {name for name, kind in _TYPES.items() if kind in (str, str | None)} | {"ttl"}
+#: Columns with a number, and how it is read.
+_NUMBERS = {
+    name: int if kind == int | None else float for name, kind in _TYPES.items() if kind in (int | None, float | None)
+}
 #: Columns whose cells hold several values, separated by commas.
 _LISTS = frozenset(("tags", "evidence"))
 #: Columns with the time of the event; the first filled one counts.
@@ -76,7 +80,7 @@ def _item(columns: list[str], cells: list[str]) -> dict[str, Any] | UnusableItem
             found[name] = tuple(part.strip() for part in row.pop(name).split(",") if part.strip())
         elif name in _NUMBERS:
             try:
-                found[name] = float(row.pop(name))
+                found[name] = _NUMBERS[name](row.pop(name))
             except ValueError:
                 return UnusableItem(f"its {name} is not a number")
     return permanent_item(text, **found, metadata=row or None)
