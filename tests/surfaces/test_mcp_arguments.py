@@ -107,7 +107,7 @@ NOT_FOR_MODELS = {"category", "content_type", "blob", "stability", "access", "se
 def test_each_argument_of_remember_is_one_of_the_tool_or_named_here():
     known = {*remember.input_schema["properties"], *NOT_FOR_MODELS}
     missing = {each.name for each in OPERATIONS["remember"].arguments.values()} - known
-    assert missing == set(), "add it to `NewFields` in mcp/tools.py, or to NOT_FOR_MODELS in this test"
+    assert missing == set(), "add it to `RememberFields` in mcp/tools.py, or to NOT_FOR_MODELS in this test"
 
 
 def test_null_counts_as_left_out():
