@@ -222,7 +222,7 @@ def test_a_reader_that_goes_away_is_no_fault(run, saved):
         assert child.stdout is not None
         assert child.stderr is not None
         child.stdout.close()
-        assert child.stderr.read() == ""
+        assert (child.stderr.read(), child.wait()) == ("", 1)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

@@ -96,6 +96,14 @@ def test_earlier_entries_survive_with_both_in_one_file(run, home):
     assert path.with_name("settings.json.before-keepward").read_bytes() == THEIRS["gemini"].encode()
 
 
+def test_who_has_to_trust_new_hooks_is_told_once(run, home):
+    told = [run("connect", "codex", "--hooks", "--no-token", "--json").json["hooks"] for _ in range(2)]
+    assert [(each["action"], "trust them" in (each["next"] or "")) for each in told] == [
+        ("added", True),
+        ("unchanged", False),
+    ]
+
+
 def test_a_client_without_hooks_is_reported(run, home):
     done = run("connect", "vscode", "--hooks")
     assert (done.code, "hooks are supported for" in done.err) == (2, True)
