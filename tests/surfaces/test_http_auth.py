@@ -63,6 +63,17 @@ def test_a_wrong_credential_is_answered_with_401(stage, sent):
 
 
 @pytest.mark.promise("Z49")
+def test_a_token_opens_nothing_by_another_scheme_or_in_two_headers(stage):
+    right = stage.owner["Authorization"]
+    sent = [[right.replace("Bearer", "Basic")], [right.replace("Bearer ", "")], [right, right], [right, "Basic x"]]
+    headers = [
+        [("Authorization", each) for each in values] for values in ([right], [right.lower()[:6] + right[6:]], *sent)
+    ]
+    statuses = [stage.client.get("/memory/status", headers=each).status_code for each in headers]
+    assert statuses == [200, 200, 401, 401, 401, 401]
+
+
+@pytest.mark.promise("Z49")
 def test_a_token_in_the_query_opens_nothing(stage):
     secret = stage.owner["Authorization"].removeprefix("Bearer ")
     assert stage.client.get("/memory/status", params={"token": secret}).status_code == 401
