@@ -81,6 +81,9 @@ def test_an_identity_is_shown_proposed_and_approved_at_the_terminal(run, tmp_pat
     assert "I am Orion, and I sail." in run("history", "persona").out
     (tmp_path / "IDENTITY.md").write_text("I am Orion, and I sail.\n")
     assert run("identity", "--json").json["diff"] == ""
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    wrong = [run("identity", "propose", "-f", name) for name in ("picture.png", "nowhere.md")]
+    assert [(each.code, "cannot be read as UTF-8 text" in each.err) for each in wrong] == [(2, True)] * 2
     assert run("identity", "propose", "--reason", "x").code == 2
     assert run("identity", "--reason", "x").code == 2
 

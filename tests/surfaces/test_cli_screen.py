@@ -50,6 +50,12 @@ def test_a_row_that_leaves_no_room_is_by_itself(screen):
     assert widest(screen[1]) <= 60
 
 
+def test_a_row_by_itself_is_indented_as_its_table(screen):
+    screen[0].table(("id", "text"), [("a" * 50, "tea at four"), ("b" * 50, "tea")], indent=4)
+    said = [line for line in screen[1].getvalue().splitlines() if line]
+    assert [len(line) - len(line.lstrip()) for line in said] == [4, 4, 4, 4]
+
+
 def test_wide_characters_fit_the_width(screen):
     screen[0].line("記憶は監査できる。" * 20)
     assert widest(screen[1]) <= 30

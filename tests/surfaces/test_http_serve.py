@@ -55,6 +55,18 @@ def test_the_link_is_on_one_line_however_narrow_the_terminal(run, store, served,
     assert [line.partition("#code=")[2].isascii() and len(line) > 60 for line in lines if "#code=" in line] == [True]
 
 
+def test_it_says_where_everything_is_and_how_to_stop_it(run, store, served, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    words = [line.split() for line in run("serve", "--port", "0").out.splitlines()]
+    shown = {line[0]: " ".join(line[1:]) for line in words if line[0] in {"store", "console", "mcp", "token", "stop"}}
+    assert list(shown) == ["store", "console", "mcp", "token", "stop"]
+    assert (shown["store"], shown["stop"]) == (
+        f"{store.absolute()} (0 active memories, 0 pending proposals)",
+        "Ctrl-C",
+    )
+    assert (shown["mcp"].endswith("/mcp"), Path(shown["token"]).name) == (True, "owner.token")
+
+
 def test_it_names_the_file_with_the_owners_token(run, store, served):
     told = serve(run, "--json").json
     assert Path(told["token_file"]).read_text().startswith("kw_")
@@ -435,9 +447,19 @@ def test_open_without_a_server_names_the_command_that_starts_it(run, store, brow
     assert (told.code, "`keepward serve`" in told.err, browser) == (8, True, [])
 
 
-def test_open_shows_no_link_of_a_foreign_server(run, store, browser, monkeypatch):
-    answer = SimpleNamespace(status=200, read=lambda: b'{"url": "https://elsewhere.example/#code=x"}')
+@pytest.mark.parametrize(
+    ("status", "body", "told_words"),
+    [
+        (200, b'{"url": "https://elsewhere.example/#code=x"}', "is not a Keepward server"),
+        (200, b"hello", "is not a Keepward server"),
+        (200, b"[]", "is not a Keepward server"),
+        (503, b'{"url": "http://127.0.0.1:8321/#code=x"}', "it is busy"),
+        (401, b"{}", "serves another store; name its store with --db"),
+    ],
+)
+def test_open_shows_no_link_of_a_foreign_server(run, store, browser, monkeypatch, status, body, told_words):
+    answer = SimpleNamespace(status=status, read=lambda: body)
     monkeypatch.setattr(HTTPConnection, "request", lambda *_, **__: None)
     monkeypatch.setattr(HTTPConnection, "getresponse", lambda _: answer)
     told = run("open")
-    assert (told.code, "is not a Keepward server" in told.err, browser) == (8, True, [])
+    assert (told.code, told_words in told.err, browser) == (8, True, [])

@@ -9,7 +9,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_made import ERAS, ORDER, SECRET, call, result_text, served, talk
 
-from keepward import Actor
+from keepward import Actor, Memory, StoreUnavailable
 from keepward.embedding.tokens import EstimateCounter
 from keepward.mcp.profiles import PROFILE_NAMES, tool_set
 
@@ -31,6 +31,14 @@ def remembered(server, text="Ana prefers tabs", **fields):
 def test_the_default_profile_lists_exactly_eight_tools(server, era):
     listed = talk(server, lambda client: client.list_tools(), era=era)
     assert [tool.name for tool in listed.tools] == EIGHT
+
+
+def test_a_write_is_reported_although_notices_cannot_be_read(server, monkeypatch):
+    def fail(*_, **__):
+        raise StoreUnavailable("the database does not answer")
+
+    monkeypatch.setattr(Memory, "notices", fail)
+    assert remembered(server)["outcome"] == "committed"
 
 
 def test_definitions_of_default_tools_count_under_1500_tokens(capsys):

@@ -291,7 +291,7 @@ def _validated_url(url: str, token: str | None, *, allow_insecure: bool) -> str:
 
 def _encoded(body: Any) -> bytes:
     try:
-        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError as exc:
         raise InvalidInput("text contains a lone surrogate; send well-formed Unicode") from exc
     except (TypeError, ValueError) as exc:

@@ -170,6 +170,14 @@ def test_non_json_value_is_an_error_and_nothing_is_sent(value: Any) -> None:
     assert server.asked == []
 
 
+def test_recall_with_a_receipt_names_what_a_page_has() -> None:
+    server = Server(ok({"hits": [], "cursor": None}))
+    for limit in (500, 501):
+        with pytest.raises(errors.InvalidInput if limit > 500 else errors.StoreError):
+            server.client().recall("tea", limit=limit, receipt=True)
+    assert len(server.asked) == 1
+
+
 def test_unset_fields_are_not_sent_and_emptied_fields_are() -> None:
     server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
     server.client().revise("m1", category=None, reason="wrong")
