@@ -130,6 +130,27 @@ def test_every_error_has_a_documented_exit_code():
     assert [each.code for each in classes if EXIT_CODE_OF.get(each.code, 1) not in EXIT_CODES] == []
 
 
+ACCESS = "; give this user access to the file and its folders"
+
+
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [
+        (PermissionError(13, "Permission denied", "/srv/k.db"), f"Permission denied (/srv/k.db){ACCESS}"),
+        (PermissionError(13, "Permission denied"), f"Permission denied{ACCESS}"),
+        (OSError(28, "No space left on device", "/srv/k.db"), "No space left on device (/srv/k.db)"),
+        (OSError("odd"), "input or output error"),
+    ],
+)
+def test_fault_of_the_system_names_the_file_and_what_helps(run, monkeypatch, fault, line):
+    def broken(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr("keepward.memory.Memory.open", broken)
+    ran = run("init")
+    assert (ran.code, ran.err) == (1, f"keepward: the system reports: {line}\n")
+
+
 def test_an_unexpected_fault_is_one_line_and_no_trace(run, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("hunter2")

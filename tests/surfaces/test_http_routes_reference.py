@@ -116,3 +116,6 @@ def test_a_response_has_every_key_of_its_type(world):
     optional = {name: schemas[name].get("properties", {}).keys() - schemas[name].get("required", ()) for name in found}
     # Only what a caller asks for explains a receipt, and only some problems have further keys.
     assert {name: keys for name, keys in optional.items() if keys} == {"AnyReceipt": {"explanation"}}
+    # A default is for those who make a value, not for those who read it.
+    values = [(name, each) for name in found for each in schemas[name].get("properties", {}).values()]
+    assert [name for name, each in values if "default" in each] == []
