@@ -270,6 +270,12 @@ def test_retry_after_date_uses_the_servers_clock() -> None:
     assert server.slept == [5.0]
 
 
+def test_a_delay_as_long_as_the_timeout_is_waited_for() -> None:
+    server = Server(problem(429, "rate_limited", **{"retry-after": "30"}), ok())
+    _ = server.client().head
+    assert server.slept == [30.0]
+
+
 def test_more_patience_than_the_timeout_is_an_error_at_once() -> None:
     server = Server(problem(429, "rate_limited", **{"retry-after": "31"}))
     with pytest.raises(errors.StoreUnavailable):
