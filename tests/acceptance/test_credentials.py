@@ -476,3 +476,12 @@ def test_a_list_that_cannot_be_read_opens_nothing(
     put_back(tmp_path / "store.db", tmp_path / "before")
     with pytest.raises((StoreUnavailable, Tampered)):
         opened("store", token=issued.secret)
+
+
+def test_label_tells_a_reviewer_from_an_owner_of_the_same_name(owner, entering):
+    asked = owner.as_actor(Actor.agent()).remember("Ship it", tier="core", key="mission", reason="so").item
+    token = owner.create_token("olga", rights="reviewer")
+    reviewer = entering(token=token.secret)
+    assert (reviewer.status()["actor"], owner.status()["actor"]) == ("reviewer:olga", "operator:olga")
+    receipt = reviewer.reject(asked.id, reason="no")
+    assert (receipt.actor, owner.receipt(receipt.id)["actor"]) == ("reviewer:olga", "reviewer:olga")

@@ -93,7 +93,7 @@ def test_reviewer_approves_one_rejects_another_and_the_journal_names_both(mem: M
     committed_record(approval)
     reviewer.reject(bad.id, reason="dangerous")
     details = mem.show(approval.commit.id).details  # type: ignore[union-attr]
-    assert (details.actor, details.approved_by, details.proposal) == ("operator:rita", "operator:rita", good.id)
+    assert (details.actor, details.approved_by, details.proposal) == ("reviewer:rita", "reviewer:rita", good.id)
     assert [each.state for each in mem.pending(state="all")] == ["approved", "rejected"]
     assert mem.context("").text == "## mission\n\nSail to Oslo"
 
@@ -119,10 +119,10 @@ def test_amended_text_is_in_the_prompt_as_the_reviewers(mem: Memory, reviewer: M
     assert (closed.state, closed.decision, closed.steps) == ("approved", "approved with changes", waiting.steps)
     assert done.commit is not None
     made = reviewer.show(done.commit.id).details
-    assert (made.actor, made.proposal) == ("operator:rita", waiting.id)
+    assert (made.actor, made.proposal) == ("reviewer:rita", waiting.id)
     assert made.approved_digest not in {None, waiting.digest}
     writers = {each.field: each.actor for each in reviewer.blame("mission").origins}
-    assert (writers["text"], writers["key"]) == ("operator:rita", waiting.steps[0].before.author)
+    assert (writers["text"], writers["key"]) == ("reviewer:rita", waiting.steps[0].before.author)
     assert reviewer.verify().ok
 
 
@@ -182,7 +182,7 @@ def test_an_amendment_of_one_of_several_texts_names_it(owner: Memory, mem: Memor
 
 def test_impact_by_proposer_and_reviewer_names_amended_memories(reviewer: Memory, waiting: Any) -> None:
     record = committed_record(reviewer.amend(waiting.id, "Sail to Bergen"))
-    proposer, editor = (reviewer.impact(actor=who) for who in (waiting.proposer.label, "operator:rita"))
+    proposer, editor = (reviewer.impact(actor=who) for who in (waiting.proposer.label, "reviewer:rita"))
     assert ([each.id for each in proposer.corrected], [each.id for each in editor.direct]) == ([record.id], [record.id])
 
 

@@ -77,7 +77,7 @@ def test_approval_records_approver_token_and_digest(owner: Memory, entering: Ent
     committed_record(outcome)
     receipt = owner.receipt(outcome.receipt.id)
     assert (receipt["approved_by"], receipt["approved_digest"], receipt["credential"]) == (
-        "operator:rita",
+        "reviewer:rita",
         waiting.digest,
         issued.token.id,
     )

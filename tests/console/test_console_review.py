@@ -281,7 +281,7 @@ def test_two_reviewers_race_in_two_browsers_and_one_is_reported(console):
         for page in (first, second):
             page.get_by_text("Nothing waits for you").wait_for()
     (commit,) = [each for each in console.owner.log() if each.details.approved_by]
-    assert commit.details.approved_by in {"operator:rita", "operator:rob"}
+    assert commit.details.approved_by in {"reviewer:rita", "reviewer:rob"}
     assert "Ship before Whitsun." in console.agent().context("what is the mission?").text
 
 
@@ -289,7 +289,7 @@ def test_a_reviewer_sees_what_reviewers_may_do(console):
     propose(console, "Ship before Whitsun.")
     rita = console.owner.create_token("rita", rights="reviewer").token.id
     with console.page("/", credential=rita) as page:
-        page.get_by_text("operator:rita").wait_for()
+        page.get_by_text("reviewer:rita").wait_for()
         expect(page.get_by_role("navigation", name="Console")).to_contain_text("Commits")
         named = page.get_by_role("navigation", name="Console").get_by_role("link").all_inner_texts()
         shown = {each.split("\n")[0].strip() for each in named}
@@ -300,7 +300,7 @@ def test_a_reviewer_sees_what_reviewers_may_do(console):
         page.keyboard.press("a")
         page.get_by_text("Nothing waits for you").wait_for()
     (commit,) = [each for each in console.owner.log() if each.details.approved_by]
-    assert commit.details.approved_by == "operator:rita"
+    assert commit.details.approved_by == "reviewer:rita"
 
 
 def test_what_was_decided_on_a_stale_base_is_reported(console):

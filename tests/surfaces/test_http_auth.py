@@ -265,4 +265,4 @@ def test_links_of_one_reviewer_evict_none_of_anothers(stage):
     for _ in range(10):
         stage.client.post("/session/link", headers=rita)
     opened = stage.browser().post("/session", json={"code": link.partition("#code=")[2]})
-    assert (opened.status_code, opened.json()["principal"]) == (200, "operator:rob")
+    assert (opened.status_code, opened.json()["principal"]) == (200, "reviewer:rob")

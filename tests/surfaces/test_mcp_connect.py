@@ -317,7 +317,7 @@ def test_reviewer_token_found_in_an_entry_is_not_revoked(run, home):
     theirs = run("token", "create", "--name", "rita", "--rights", "reviewer", "--json").json["token"]
     path.write_text(path.read_text().replace(secret_of(home, "claude"), theirs))
     done = run("connect", "claude")
-    assert ("it is a reviewer's" in done.err, bearer(home, theirs)[0]) == (True, "operator:rita")
+    assert ("it is a reviewer's" in done.err, bearer(home, theirs)[0]) == (True, "reviewer:rita")
 
 
 def test_token_of_a_deleted_store_is_replaced_and_reported(run, home):

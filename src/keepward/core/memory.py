@@ -24,7 +24,7 @@ from msgspec.structs import force_setattr, replace
 from keepward.core.brief import MAX_LINE, MAX_TEXT, field_text, line, shorten
 from keepward.core.foreign_words import ForeignKeys
 from keepward.core.json_form import JsonText
-from keepward.core.principals import PEOPLE, Trust
+from keepward.core.principals import Trust, is_person
 from keepward.core.value import Instant, Value
 
 
@@ -226,7 +226,7 @@ class Record(ForeignKeys, Value, eq=False):
     @property
     def name_trust(self) -> Trust:
         """Trust of its names: at least that of a user if a person stored it, such as an import that a person ran."""
-        is_persons = self.author.partition(":")[0] in PEOPLE
+        is_persons = is_person(self.author)
         return max(self.effective_trust, Trust.USER) if is_persons else self.effective_trust
 
     @property

@@ -93,6 +93,8 @@ MAX_ROLE_RIGHTS: dict[Role, frozenset[str]] = {
 }
 
 
+#: Begins the label of a reviewer, whose kind is that of an operator.
+_REVIEWER = "reviewer"
 #: Maximum length of the name of an actor.
 MAX_ACTOR_NAME = 256
 
@@ -154,8 +156,9 @@ class Actor(Data):
 
     @property
     def label(self) -> str:
-        """``kind:name``, as in receipts."""
-        return f"{self.kind.value}:{self.name}"
+        """``kind:name``, as in receipts. The kind of an operator who is a reviewer is ``reviewer``."""
+        kind = _REVIEWER if (self.kind, self.rights) == (ActorKind.OPERATOR, Role.REVIEWER) else self.kind.value
+        return f"{kind}:{self.name}"
 
     @property
     def is_owner(self) -> bool:
@@ -269,6 +272,11 @@ PEOPLE = frozenset({ActorKind.OPERATOR, ActorKind.USER})
 def may_act_as(actor: Actor, other: Actor) -> bool:
     """Whether a handle of ``other`` may act as ``actor``: only the owner, and only as an actor who is not an owner."""
     return other.is_owner and not actor.is_owner
+
+
+def is_person(label: str) -> bool:
+    """Whether a label ``kind:name`` is a person's."""
+    return label.partition(":")[0] in {*PEOPLE, _REVIEWER}
 
 
 def is_actor(label: str, named: str) -> bool:

@@ -14,7 +14,7 @@ from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
 from keepward.core.journal import Blame, CommitView, Delivery, Difference, Impact, Origin, Selector
 from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status
-from keepward.core.principals import PEOPLE, is_actor
+from keepward.core.principals import is_actor, is_person
 from keepward.core.proposal import Proposal
 from keepward.core.query import AsOf
 from keepward.core.reducer import has_same_text
@@ -281,7 +281,7 @@ _Writer: TypeAlias = tuple[str, str | None]
 
 
 def _writer(label: str, source: str) -> _Writer:
-    return label, source if label.partition(":")[0] in PEOPLE else None
+    return label, source if is_person(label) else None
 
 
 def _correction(context: RequestContext, record: Record, writers: Set[_Writer]) -> _Correction | None:
