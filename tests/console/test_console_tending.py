@@ -303,3 +303,11 @@ def test_dialog_of_a_token_says_what_each_class_sees(console):
         expect(told).to_contain_text("and 1 memory in scopes below.")
         page.get_by_label("owner").check()
         expect(told).to_have_text("It sees everything.")
+
+
+def test_core_counts_the_tokens_of_its_headings(console):
+    console.owner.remember("Carry people over the river.", tier="core", key="mission", reason="so")
+    tokens = console.owner.context("", preview=True).tokens
+    assert tokens > console.owner.status()["blocks"]["mission"]["tokens"]
+    with console.page("/core") as page:
+        expect(page.get_by_role("main")).to_contain_text(f"{tokens} tokens in every prompt")

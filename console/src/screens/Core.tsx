@@ -7,7 +7,8 @@ import { type Answer, api, ask, commitOf, type Outcome, type Schemas } from "../
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { notifyChanged } from "../events";
-import { useGet } from "../load";
+import { previewed } from "../contexts";
+import { useGet, useLoad } from "../load";
 import { mayChange } from "../session";
 import { rollBack } from "../undo";
 import { Button } from "../parts/Button";
@@ -42,6 +43,10 @@ const MEANS: Record<string, string> = {
   workspace_state: "where things stand",
 };
 
+// Sections of a context that do not depend on the question, and a budget that has room for them.
+const EVERYWHERE = new Set(["identity", "core"]);
+const ENOUGH = 100_000;
+
 export function Core() {
   const address = useAddress();
   const core = useGet("/memory/core");
@@ -61,8 +66,17 @@ export function Core() {
     e: editable ? { does: "Edit the block", run: () => address.set({ block: chosen, open: "edit" }) } : null,
     h: { does: "History of the block", run: () => address.set({ block: chosen, open: "history" }) },
   });
-  const used = blocks.reduce((sum, each) => sum + each.tokens, 0);
-  const lede = blocks.length ? `${used.toLocaleString()} tokens in every prompt` : "what stands in every prompt";
+  // A compiled context has headings too, which the budgets of blocks do not count.
+  const prompt = useLoad(blocks.length ? "/memory/compile of nothing" : "", () =>
+    previewed({ objective: "", budget_tokens: ENOUGH, purpose: "answer" }),
+  );
+  const used = prompt.data?.sections
+    .filter((each) => EVERYWHERE.has(each.name))
+    .reduce((sum, each) => sum + each.tokens, 0);
+  const lede =
+    used === undefined
+      ? "what stands in every prompt"
+      : `${used.toLocaleString()} tokens in every prompt, with their headings`;
   return (
     <Page title="Core" lede={lede} json={core.url}>
       <Shown of={core} rows={6}>
