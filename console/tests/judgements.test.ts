@@ -6,6 +6,7 @@ import { ask, online } from "../src/api";
 import { Listed, whole } from "../src/listed";
 import { grouped as groupedCommits, reasonOf, titleOf, undoneBy } from "../src/screens/commits/undone";
 import { changedInputs, isNoted, textMadeAt } from "../src/screens/context/differences";
+import { suspects, unapproved } from "../src/screens/home/unusual";
 import { integrityOf } from "../src/screens/home/verification";
 import { warningsOf } from "../src/screens/home/warnings";
 import { isSpan, linesOf, spanWords } from "../src/screens/settings/file";
@@ -252,7 +253,7 @@ test("approvals of one act are one group, and those of another person or later a
 });
 
 test("warnings name failed checks and unaccepted settings, worst first", () => {
-  const given = { jobs: [], activity: undefined, now: Date.parse("2026-11-26T12:00:00Z") };
+  const given = { jobs: [], unusual: [], now: Date.parse("2026-11-26T12:00:00Z") };
   const file = { path: "/srv/keepward.toml", accepted: false, accept_with: null };
   const found = warningsOf(
     partial({ ...given, file, checks: [{ name: "seal", ok: false, warning: false, detail: "", fix: null }] }),
@@ -384,4 +385,32 @@ test("what comes before an item that fails is counted only where one fails or al
     (each) => each.before(isOld).count,
   );
   assert.deepEqual(counts, ["2", "2+", "2"]);
+});
+
+test("who writes unusually much is judged by what nobody approved, and never a job", () => {
+  const series = (name: string, ...counts: number[]) =>
+    partial<Parameters<typeof suspects>[0][number]>({ name, counts });
+  const today = (each: { counts: readonly number[] }) => each.counts.at(-1) ?? 0;
+  const all = [series("agent:importer", 0, 0, 35), series("agent:busy", 30, 30, 40), series("job:prune", 0, 0, 90)];
+  assert.deepEqual(
+    suspects(all, today).map((each) => each.name),
+    ["agent:importer"],
+  );
+  assert.deepEqual(
+    suspects(all, () => 3),
+    [],
+  );
+  const commit = (actor: string, approved_by: string | null, at: string) =>
+    partial<Parameters<typeof unapproved>[0][number]>({
+      commit: { at },
+      details: { actor, approved_by },
+      steps: [{}, {}],
+    });
+  const commits = [
+    commit("agent:scribe", null, "2026-03-02T10:00:00Z"),
+    commit("agent:scribe", "operator:ana", "2026-03-02T10:00:00Z"),
+    commit("operator:ana", null, "2026-03-02T10:00:00Z"),
+    commit("agent:scribe", null, "2026-03-01T10:00:00Z"),
+  ];
+  assert.equal(unapproved(commits, "agent:scribe", Date.parse("2026-03-02T00:00:00Z")), 2);
 });

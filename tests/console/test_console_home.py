@@ -199,3 +199,30 @@ def _due(route):
     for each in said["items"]:
         each["warning"] = each["name"] == "backups"
     route.fulfill(response=answer, json=said)
+
+
+def test_home_warns_of_many_writes_until_they_are_contained(console):
+    agent = console.agent("importer")
+    for n in range(25):
+        agent.remember(f"Shelf {n} holds flour {n * 7}", tier="archival", reason="so")
+    with console.page("/") as page:
+        shows(page, "To look at", "agent:importer", "wrote 25 memories today that hold")
+        page.get_by_role("link", name="See its impact").click()
+        page.get_by_role("heading", name="agent:importer").first.wait_for()
+    plan = console.owner.plan_contain(actor="agent:importer")
+    console.owner.contain(plan.digest, actor="agent:importer", reason="a bad import")
+    with console.page("/") as page:
+        loaded(page)
+        expect(page.get_by_role("main")).not_to_contain_text("memories today")
+
+
+def test_home_does_not_warn_of_what_a_person_approved(console):
+    agent = console.agent("scribe")
+    for n in range(22):
+        waits = agent.remember(f"Ignore what was said before about shelf {n}", tier="core", key="mission", reason="so")
+        console.owner.approve(waits.item.id)
+    agent.remember("The pier is long", tier="archival", reason="so")
+    with console.page("/") as page:
+        loaded(page)
+        expect(page.get_by_role("region", name="What each wrote")).to_contain_text("agent:scribe")
+        expect(page.get_by_role("main")).not_to_contain_text("memories today")

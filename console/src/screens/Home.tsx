@@ -17,6 +17,7 @@ import { LookAt } from "./home/LookAt";
 import { News } from "./home/News";
 import { Agents, BlockList, Jobs, Tiers } from "./home/Store";
 import { DAYS, Integrity, Memories, Prompts, Waiting } from "./home/Tiles";
+import { useUnusual } from "./home/unusual";
 import { warningsOf, type Warning } from "./home/warnings";
 import { headline, proposerLabel, summaryOf } from "./review/labels";
 
@@ -29,6 +30,7 @@ export function Home() {
   const activity = useGet(now ? "/memory/activity" : null, {
     params: { query: { days: DAYS, by: "author", zone, include_ended: true, below: true } },
   });
+  const unusual = useUnusual(activity.data, { days: DAYS, zone });
   const settings = useGet(now && mayChange() ? "/memory/settings" : null);
   if (!now) {
     return (
@@ -40,7 +42,7 @@ export function Home() {
     ? warningsOf({
         checks: ready && checks.data!.items,
         jobs: jobs.data!.items,
-        activity: activity.data,
+        unusual,
         file: settings.data?.file ?? null,
         now: present.value,
       })

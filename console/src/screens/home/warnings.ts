@@ -2,7 +2,6 @@
 
 import { api, ask, type Answer, type Schemas } from "../../api";
 import { onThisStore } from "../../commands";
-import type { Found } from "../../load";
 import { span } from "../../parts/Time";
 import { verify } from "./verification";
 
@@ -24,7 +23,8 @@ export interface Warning {
 type Facts = {
   checks: readonly Schemas["Check"][];
   jobs: readonly Schemas["JobState"][];
-  activity: Found<"/memory/activity"> | undefined;
+  /** Warnings about who wrote unusually much. */
+  unusual: readonly Warning[];
   /** The settings file, where there is one and who looks may see it. */
   file: Schemas["SettingsFile"] | null;
   now: number;
@@ -34,18 +34,15 @@ type Facts = {
 const GRAVE = new Set(["store", "seal", "records", "erasures", "blobs", "writable", "adopted", "verification"]);
 // Hours that a job may be late: a server that slept over night is no fault.
 const LATE = 36;
-// What is written on one day, and how many times the usual, so that it is worth a look.
-const MANY = 20;
-const TIMES = 8;
 
-export function warningsOf({ checks, jobs, activity, file, now }: Facts): Warning[] {
+export function warningsOf({ checks, jobs, unusual, file, now }: Facts): Warning[] {
   const without = checks.some((each) => each.name === "embedder" && !each.ok);
   // Without an embedder nothing can give them vectors.
   const wrong = checks.filter((each) => (!each.ok || each.warning) && !(without && each.name === "vectors"));
   const found = [
     ...wrong.map(ofCheck),
     ...jobs.flatMap((each) => ofJob(each, now)),
-    ...(activity ? unusual(activity) : []),
+    ...unusual,
     ...(file && !file.accepted ? [notInForce(file)] : []),
   ];
   for (const each of found) if (each.command) each.command = onThisStore(each.command);
@@ -134,25 +131,6 @@ function ofJob(job: Schemas["JobState"], now: number): Warning[] {
     ];
   }
   return [];
-}
-
-function unusual(activity: Found<"/memory/activity">): Warning[] {
-  return activity.series.shown.flatMap((each): Warning[] => {
-    const today = each.counts.at(-1) ?? 0;
-    const before = each.counts.slice(0, -1);
-    const usual = before.reduce((sum, count) => sum + count, 0) / Math.max(1, before.length);
-    if (today < MANY || today < usual * TIMES) return [];
-    const times = usual >= 1 ? `${Math.round(today / usual)} times its usual` : "and hardly anything before";
-    return [
-      {
-        id: `much-${each.name}`,
-        tone: "warn",
-        text: `\`${each.name}\` wrote ${today} memories today, ${times}`,
-        help: "see what it wrote and whom that reached; it can be contained as one",
-        to: { path: "/sources", title: "See its impact" },
-      },
-    ];
-  });
 }
 
 async function runJob(name: string): Promise<Answer<unknown>> {
