@@ -88,3 +88,28 @@ def test_it_is_for_everybody_and_no_wider_than_its_window(console, poisoned, set
     with console.page(f"/sources?list=references&name={PAGE}", **settings) as page:
         page.get_by_text("touched directly").wait_for()
         assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
+
+
+def test_containing_a_source_leaves_a_correction_unticked_and_names_its_writer(console):
+    agent, page_of = console.agent("scout"), {"source": "web", "evidence": ["https://p.example/a"], "tier": "archival"}
+    wrong = agent.remember("The bread contains sesame.", reason="read", **page_of).record
+    gone = agent.remember("The buoy is green.", reason="read", **page_of).record
+    console.owner.revise(wrong.id, "The bread contains no sesame.", reason="tasted")
+    with console.page("/sources?name=agent:scout") as page:
+        page.get_by_role("button", name="Take out of use").first.click()
+        dialog = page.get_by_role("dialog")
+        spared = dialog.get_by_label("The bread contains no sesame.")
+        expect(spared).not_to_be_checked()
+        expect(dialog.get_by_role("group")).to_contain_text("operator:ana")
+        going = dialog.get_by_role("list", name="What would be taken out of use")
+        expect(going.get_by_role("listitem")).to_have_count(1)
+        expect(going).to_contain_text("agent:scout")
+        spared.check()
+        expect(going.get_by_role("listitem")).to_have_count(2)
+        spared.uncheck()
+        expect(going.get_by_role("listitem")).to_have_count(1)
+        dialog.get_by_label("Reason").fill("a bad page")
+        dialog.get_by_role("button", name="Take 1 memory out of use").click()
+        page.get_by_text("Took 1 memory out of use").first.wait_for()
+    assert console.owner.get(wrong.id).status == "active"
+    assert console.owner.get(gone.id).status != "active"

@@ -9,6 +9,7 @@ import { Button } from "./Button";
 import { Dialog } from "./Dialog";
 import { MemoryText } from "./MemoryText";
 import { Shown } from "./States";
+import { Time } from "./Time";
 import { say } from "./Toasts";
 import { seen } from "./seen";
 
@@ -22,6 +23,8 @@ interface Plan {
   contexts: number;
   waiting: number;
   damaged: number;
+  /** What another writer has corrected since; it stays in use unless it is ticked. */
+  corrected: Schemas["Record"][];
   /** What stays in use, in sentences. */
   notes: string[];
 }
@@ -34,6 +37,7 @@ async function plan(ways: readonly ContainSelector[]): Promise<Answer<Plan>> {
   const waiting = new Set<string>();
   const damaged = new Set<string>();
   const notes = new Set<string>();
+  const corrected = new Map<string, Schemas["Record"]>();
   for (const way of ways) {
     const found = await ask(api.POST("/memory/contain/plan", { body: way }));
     if (!found.ok) return found;
@@ -42,6 +46,7 @@ async function plan(ways: readonly ContainSelector[]): Promise<Answer<Plan>> {
     for (const each of found.data.items) items.set(each.id, each);
     for (const each of impact.direct) direct.add(each.id);
     for (const each of impact.contexts) contexts.add(each.receipt);
+    for (const each of impact.corrected) corrected.set(each.id, each);
     for (const each of impact.waiting) waiting.add(each);
     for (const each of impact.damaged) damaged.add(each);
   }
@@ -51,6 +56,7 @@ async function plan(ways: readonly ContainSelector[]): Promise<Answer<Plan>> {
     waiting: waiting.size,
     damaged: damaged.size,
     notes: [...notes],
+    corrected: [...corrected.values()].filter((each) => each.status === "active"),
   };
   return { ok: true, status: 200, etag: null, data: { items: [...items.values()], ...counts } };
 }
@@ -92,14 +98,16 @@ export function ContainDialog({
   of: string;
   onClose: () => void;
 }) {
-  const found = useLoad(`contain ${JSON.stringify(ways)}`, () => plan(ways), null);
+  const [also, setAlso] = useState<readonly string[]>([]);
+  const chosen = [...ways, ...also.map((memory) => ({ memory }))];
+  const found = useLoad(`contain ${JSON.stringify(chosen)}`, () => plan(chosen), null);
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const run = async () => {
     if (!found.data || busy) return;
     setBusy(true);
-    const done = await contain(ways, found.data, reason);
+    const done = await contain(chosen, found.data, reason);
     setBusy(false);
     if (!done.ok) {
       setProblem(done.problem);
@@ -150,9 +158,25 @@ export function ContainDialog({
                 </>
               )}
             </p>
-            {data.notes.map((each) => (
-              <p key={each}>{seen(each)}.</p>
-            ))}
+            {data.corrected.length ? (
+              <fieldset class="stack">
+                <legend>Corrected since by another writer: stays in use unless you tick it</legend>
+                {data.corrected.map((each) => (
+                  <label key={each.id} class="tick">
+                    <input
+                      type="checkbox"
+                      checked={also.includes(each.id)}
+                      onChange={() =>
+                        setAlso(also.includes(each.id) ? also.filter((other) => other !== each.id) : [...also, each.id])
+                      }
+                    />
+                    <Worded memory={each} />
+                  </label>
+                ))}
+              </fieldset>
+            ) : (
+              data.notes.map((each) => <p key={each}>{seen(each)}.</p>)
+            )}
             {data.damaged ? (
               <p class="bad">
                 {counted(data.damaged, "memory or receipt", "memories or receipts")} could not be looked at: verify the
@@ -162,7 +186,7 @@ export function ContainDialog({
             <ol class="plain-list boxed" aria-label="What would be taken out of use">
               {data.items.slice(0, 100).map((each) => (
                 <li key={each.id}>
-                  <MemoryText one text={each.text} />
+                  <Worded memory={each} />
                 </li>
               ))}
               {data.items.length > 100 ? (
@@ -189,5 +213,17 @@ export function ContainDialog({
         </p>
       ) : null}
     </Dialog>
+  );
+}
+
+/** A memory with who wrote its present words, and when. */
+function Worded({ memory }: { memory: Schemas["Record"] }) {
+  return (
+    <span>
+      <MemoryText one text={memory.text} />{" "}
+      <span class="soft small">
+        {seen(memory.text_by)}, <Time at={memory.text_at} short />
+      </span>
+    </span>
   );
 }
