@@ -146,3 +146,7 @@ def test_activity_and_sources_count_no_version_with_a_forged_author(owner: Memor
     found = owner.activity()
     assert ([each.name for each in found.series], found.counts[-1], found.damaged) == (["agent:kit"], 1, 1)
     assert "agent:tom" not in {each.name for each in owner.sources().actors}
+
+
+def test_only_a_file_is_said_to_have_no_backup(filled: Memory, path: Path | str) -> None:
+    assert filled.status()["backups"]["state"] == ("none" if isinstance(path, Path) else "unknown")
