@@ -146,7 +146,7 @@ def test_the_token_form_warns_of_a_scope_without_memories(console):
         page.get_by_label("Scope: what").fill("/agent/orion")
         page.get_by_text("Nothing is stored at /agent/orion").wait_for()
         page.get_by_label("Scope: what").fill("/agents/orion")
-        page.get_by_text("It sees 1 memory at /agents/orion").wait_for()
+        page.get_by_text("It reads 1 memory at /agents/orion").wait_for()
         page.get_by_label("Name, as receipts").fill("orion")
         page.get_by_role("button", name="Make it").click()
         page.get_by_text("The lines to paste for orion").click()
