@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-NHGBKT3G.js";import"./console-chunk-ILYBJKFL.js";import"./console-chunk-HUSJQU3S.js";import"./console-chunk-UBWA6K5Z.js";import"./console-chunk-TZGOHEXE.js";import"./console-chunk-KZST4QYR.js";import"./console-chunk-TXUSXPNL.js";export{a as About,b as Erase,c as Everything};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-UBWA6K5Z.js";import"./console-chunk-TZGOHEXE.js";import"./console-chunk-KZST4QYR.js";import"./console-chunk-TXUSXPNL.js";export{c as Detail,a as Sources,b as Unknown};
