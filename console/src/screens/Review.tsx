@@ -87,7 +87,10 @@ export function Review() {
   const current = at || first?.id;
   const item = found >= 0 ? first : undefined;
 
-  useEffect(readSnoozed, []);
+  useEffect(() => {
+    readSnoozed();
+    void forgetDecided();
+  }, []);
   useEffect(() => {
     setChosen(new Map());
   }, [name]);
@@ -198,17 +201,19 @@ export function Review() {
     setOpen(null);
   };
   const ended = asleep ? "Snoozed" : STATES.find(([name]) => name === state)?.[1];
-  const snoozedHere = asleep || state ? 0 : (listed.total ?? 0) - (total ?? 0);
+  const narrowed = Boolean(filters.proposer || filters.gate || filters.tier);
+  const snoozedHere = asleep || state ? 0 : hidden.size;
   const lede =
-    total !== undefined && ended ? (
-      `${total.toLocaleString()} ${ended.toLowerCase()}`
-    ) : total === undefined ? null : total ? (
-      <>
-        {total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} />
-        {snoozedHere ? `, ${snoozedHere} snoozed` : ""}
-      </>
+    total === undefined ? null : asleep ? (
+      `${total.toLocaleString()} snoozed in this browser`
     ) : (
-      "nothing waits"
+      <Standing
+        ended={ended}
+        count={countOf(facts.current.counts)}
+        matching={narrowed ? listed.total : undefined}
+        oldest={facts.current.oldest}
+        snoozed={snoozedHere}
+      />
     );
   return (
     <Page
@@ -228,7 +233,7 @@ export function Review() {
         ) : (
           <Loading rows={6} />
         )
-      ) : total === 0 && !at && !asleep && !Object.values(filters).some(Boolean) ? (
+      ) : total === 0 && !at && !asleep && !state && !narrowed ? (
         <div class="card">
           <States address={address} />
           <Empty title={snoozedHere ? "Nothing else waits for you" : "Nothing waits for you"}>
@@ -265,7 +270,7 @@ export function Review() {
               </div>
             ) : null}
             {total === 0 ? (
-              <Empty title={ended ? "There is none" : "Nothing like that waits"} />
+              <Empty title={ended ? "There is none" : "Nothing that waits matches the filters"} />
             ) : (
               <VirtualList
                 label={ended ? `Proposals: ${ended.toLowerCase()}` : "Proposals that wait"}
@@ -317,11 +322,58 @@ export function Review() {
   );
 }
 
+/** Return how many proposals are counted by who made them: each has one proposer. */
+function countOf(counts: Counts): number {
+  return Object.values(counts["proposer"] ?? {}).reduce((sum, count) => sum + count, 0);
+}
+
+interface StandingProps {
+  /** What became of them; they wait without it. */
+  ended: string | undefined;
+  /** How many there are, whatever the filters. */
+  count: number;
+  /** How many pass the filters, where there are some. */
+  matching: number | undefined;
+  oldest: string | null;
+  snoozed: number;
+}
+
+/** How many wait or were decided, whatever the filters, and how many of them are shown. */
+function Standing({ ended, count, matching, oldest, snoozed: asleep }: StandingProps) {
+  if (!count) return <>{ended ? `0 ${ended.toLowerCase()}` : "nothing waits"}</>;
+  return (
+    <>
+      {count.toLocaleString()} {ended?.toLowerCase() ?? (count === 1 ? "waits" : "wait")}
+      {matching === undefined
+        ? ""
+        : `, ${matching.toLocaleString()} of them ${matching === 1 ? "matches" : "match"} the filters`}
+      {matching === undefined && !ended ? (
+        <>
+          , the oldest since <Time at={oldest} />
+        </>
+      ) : null}
+      {asleep ? `, ${asleep.toLocaleString()} of them snoozed in this browser` : ""}
+    </>
+  );
+}
+
+/** Stop hiding what was decided since: it does not wait any more. */
+async function forgetDecided(): Promise<void> {
+  const ids = [...snoozed.peek().keys()];
+  const found = await readEach(ids);
+  if (!found.ok) return;
+  const waiting = new Set(found.data.shown.map((each) => each.id));
+  const decided = ids.filter((id) => !waiting.has(id));
+  if (decided.length) snooze(decided, null);
+}
+
 /** Read proposals by their ids; what was decided since is left out. */
 async function readEach(ids: readonly string[]): Promise<Answer<Listed<Proposal>>> {
   const answers = await Promise.all(
     ids.map((id) => ask(api.GET("/memory/quarantine/{id}", { params: { path: { id } } }))),
   );
+  const lost = answers.find((answer) => !answer.ok && answer.problem.status !== 404);
+  if (lost && !lost.ok) return lost;
   const items = answers.flatMap((answer) => (answer.ok && answer.data.state === "pending" ? [answer.data] : []));
   return { ok: true, data: whole(items), status: 200, etag: null };
 }
@@ -428,7 +480,7 @@ function States({ address }: { address: ReturnType<typeof useAddress> }) {
           </option>
         ))}
         {snoozed.value.size || address.get("state") === SNOOZED ? (
-          <option value={SNOOZED}>Snoozed ({snoozed.value.size})</option>
+          <option value={SNOOZED}>Snoozed in this browser ({snoozed.value.size})</option>
         ) : null}
       </select>
       <select
@@ -454,6 +506,11 @@ function tierOf(text: string): (typeof TIERS)[number] | undefined {
   return TIERS.find((each) => each === text);
 }
 
+/** Return the values of a filter with their counts; the one in force is among them. */
+function valuesOf(counts: Record<string, number> = {}, chosen: string): [string, number][] {
+  return Object.entries(chosen && !(chosen in counts) ? { ...counts, [chosen]: 0 } : counts);
+}
+
 function Filters({ counts, address }: { counts: Counts; address: ReturnType<typeof useAddress> }) {
   const shown = FACETS.filter(([facet]) => Object.keys(counts[facet] ?? {}).length > 1 || address.get(facet));
   if (!shown.length) return null;
@@ -467,7 +524,7 @@ function Filters({ counts, address }: { counts: Counts; address: ReturnType<type
           onChange={(event) => address.set({ [facet]: event.currentTarget.value, at: null })}
         >
           <option value="">{any}</option>
-          {Object.entries(counts[facet] ?? {}).map(([value, count]) => (
+          {valuesOf(counts[facet], address.get(facet)).map(([value, count]) => (
             <option key={value} value={value}>
               {facet === "gate" ? gateName(value) : value} ({count})
             </option>

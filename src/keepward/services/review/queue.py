@@ -108,7 +108,7 @@ def pending(
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(counter.items())) for name, counter in counts.items()},
-        oldest_at=chosen[0].created_at if chosen else None,
+        oldest_at=min((item.created_at for item in chosen), default=None),
     )
 
 
