@@ -96,3 +96,15 @@ def test_the_page_about_a_name_says_what_it_does_not_list(adlers):
     with adlers.page("/about?name=grete") as page:
         expect(page.get_by_role("list", name="What is believed")).to_contain_text("and 5 more")
         loaded(page)
+
+
+def test_filters_beside_a_search_count_what_was_found(console):
+    owner = console.owner
+    for n in range(3):
+        owner.remember(f"The tide of pier {n} is low", tier="archival", subject="pier", reason="seen")
+    put_records(owner, [f"Entry {n} of the ledger." for n in range(40)], subject="ledger")
+    with console.page("/memories?q=tide+of+pier") as page:
+        page.get_by_text("3 memories found").wait_for()
+        tier = page.get_by_role("group", name="Tier")
+        expect(tier.get_by_role("checkbox", name="archival")).to_have_accessible_name("archival 3")
+        expect(page.get_by_role("complementary", name="Filters")).not_to_contain_text("ledger")

@@ -15,7 +15,7 @@ import { seen } from "../parts/seen";
 import { AsOf } from "./memories/AsOf";
 import { Browser } from "./memories/Browser";
 import { Filters } from "./memories/Filters";
-import { Results } from "./memories/Results";
+import { Results, facetsOf, useFindings } from "./memories/Results";
 import { Saved } from "./memories/Saved";
 import { Search } from "./memories/Search";
 import { Selection } from "./memories/Selection";
@@ -28,7 +28,11 @@ export function Memories() {
   const query = filtersOf(address);
   const asked = address.get("q");
   const { as_of: _, ...now } = query;
-  const facets = useGet(query.as_of ? null : "/memory/facets", { params: { query: now } });
+  const facets = useGet(query.as_of || asked ? null : "/memory/facets", { params: { query: now } });
+  const found = useFindings(query, asked);
+  // The words for which what only lies near is shown, too.
+  const [wide, setWide] = useState<string | null>(null);
+  const listed = wide === asked ? (found.shown?.findings ?? []) : found.sure;
   const [selected, setSelected] = useState<ReadonlyMap<string, Memory>>(new Map());
   const [more, setMore] = useState(false);
   const [cursor, setCursor] = useState(-1);
@@ -81,8 +85,14 @@ export function Memories() {
           <div class="memory-filters">
             <Saved />
             <Filters address={address} count={count} />
-            {query.as_of ? <p class="soft small">Counts are of the present: choose “Now” to filter by them.</p> : null}
-            <Shown of={facets}>{(data) => <Facets found={data} address={address} query={now} />}</Shown>
+            {query.as_of && !asked ? (
+              <p class="soft small">Counts are of the present: choose “Now” to filter by them.</p>
+            ) : null}
+            {asked ? (
+              <Facets found={facetsOf(listed.map(({ memory }) => memory))} address={address} query={now} />
+            ) : (
+              <Shown of={facets}>{(data) => <Facets found={data} address={address} query={now} />}</Shown>
+            )}
           </div>
         </aside>
         <div class="memories-main">
@@ -92,7 +102,16 @@ export function Memories() {
             </p>
           ))}
           {asked ? (
-            <Results query={query} asked={asked} selected={selected} turn={turn} cursor={cursor} onCursor={setCursor} />
+            <Results
+              query={query}
+              found={found}
+              wide={wide === asked}
+              onWide={() => setWide(asked)}
+              selected={selected}
+              turn={turn}
+              cursor={cursor}
+              onCursor={setCursor}
+            />
           ) : (
             <Browser
               address={address}

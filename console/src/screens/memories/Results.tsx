@@ -3,11 +3,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { go } from "../../address";
-import type { Schemas } from "../../api";
-import { NOT_IN_SEARCH, searched, type Query } from "../../browse";
+import type { Problem, Schemas } from "../../api";
+import { FACETS, NOT_IN_SEARCH, searched, type Facet, type Query } from "../../browse";
 import { useKeys } from "../../keys";
 import { commits } from "../../events";
-import { useGet } from "../../load";
+import { whole } from "../../listed";
+import { useGet, type Found as Answered } from "../../load";
 import { Button } from "../../parts/Button";
 import { counted } from "../../parts/Contain";
 import { MemorySummary } from "../../parts/MemorySummary";
@@ -19,6 +20,7 @@ import { seen } from "../../parts/seen";
 import { FOUND, isInList, placeOf, type Cursor, type Picked } from "./picked";
 
 type Memory = Schemas["Record"];
+type LoadedFacets = Answered<"/memory/facets">;
 
 // Memories that are looked for by a part of their text, and the longest text that is looked for so.
 const CONTAINING = 50;
@@ -68,18 +70,25 @@ function passes(memory: Memory, query: Query): boolean {
   });
 }
 
-interface Props extends Picked, Cursor {
-  query: Query;
-  asked: string;
+/** What a search came to. */
+export interface Findings {
+  /** What is on screen; null before the first answer. */
+  shown: Found | null;
+  /** The answers are for the words on screen. */
+  isNow: boolean;
+  sure: readonly Finding[];
+  problem: Problem | undefined;
+  retry: () => void;
 }
 
-export function Results({ query, asked, selected, turn, cursor, onCursor }: Props) {
+/** Search for words, and for texts that contain them; what was found stays while one types on. */
+export function useFindings(query: Query, asked: string): Findings {
   const { query: _, limit: __, ...narrowed } = searched(query, asked);
   const others = Object.fromEntries(NOT_IN_SEARCH.map((name) => [name, query[name]]));
   const follow = query.as_of ? null : commits;
-  const found = useGet("/memory/search", { params: { query: searched(query, asked) } }, follow);
+  const found = useGet(asked ? "/memory/search" : null, { params: { query: searched(query, asked) } }, follow);
   const containing = useGet(
-    asked.length > LONGEST ? null : "/memory/items",
+    !asked || asked.length > LONGEST ? null : "/memory/items",
     {
       params: {
         query: {
@@ -105,15 +114,49 @@ export function Results({ query, asked, selected, turn, cursor, onCursor }: Prop
           notes: found.data.notes,
         }
       : null;
-  // What was found stays while one types on.
   const last = useRef<Found | null>(null);
   if (now) last.current = now;
-  const shown = now ?? last.current;
+  const shown = asked ? (now ?? last.current) : null;
   const all = shown?.findings ?? [];
-  const sure = all.filter((finding) => !finding.weak);
   // What only lies near is for who asks for it, unless there is nothing else.
-  const [wide, setWide] = useState(false);
-  const findings = wide || !sure.length ? all : sure;
+  const sure = all.some((finding) => !finding.weak) ? all.filter((finding) => !finding.weak) : all;
+  const problem = found.data ? undefined : found.problem;
+  return { shown, isNow: now !== null, sure, problem, retry: found.reload };
+}
+
+/** Return how many of some memories have each value of a facet, as the store counts its own. */
+export function facetsOf(memories: readonly Memory[]): LoadedFacets {
+  const facets = Object.fromEntries(
+    FACETS.map(({ name }) => {
+      const counts = new Map<string, number>();
+      for (const memory of memories) {
+        for (const value of valuesOf(memory, name)) counts.set(value, (counts.get(value) ?? 0) + 1);
+      }
+      const order = [...counts].sort(([one, few], [other, many]) => many - few || one.localeCompare(other));
+      return [name, whole(order.map(([value, count]) => ({ value, count })))];
+    }),
+  );
+  return { head: "", seq: 0, total: memories.length, facets, notes: [] };
+}
+
+function valuesOf(memory: Memory, facet: Facet["name"]): readonly string[] {
+  if (facet === "tag") return memory.tags;
+  const value = facet === "author" ? memory.text_by : memory[facet];
+  return value ? [value] : [];
+}
+
+interface Props extends Picked, Cursor {
+  query: Query;
+  found: Findings;
+  /** Whether what only lies near is shown, too. */
+  wide: boolean;
+  onWide: () => void;
+}
+
+export function Results({ query, found, wide, onWide, selected, turn, cursor, onCursor }: Props) {
+  const { shown, isNow, sure } = found;
+  const all = shown?.findings ?? [];
+  const findings = wide ? all : sure;
   const here = findings[cursor];
   const step = (by: number) => onCursor(Math.max(0, Math.min(findings.length - 1, cursor + by)));
   const inList = (by: number) => (event: KeyboardEvent) => (isInList(event) ? step(by) : false);
@@ -128,7 +171,7 @@ export function Results({ query, asked, selected, turn, cursor, onCursor }: Prop
     ArrowUp: { does: "The one before, in the list", run: inList(-1) },
     Enter: { does: "Open", run: () => (here ? go(placeOf(here.memory, query.as_of)) : false) },
   });
-  if (found.problem && !found.data) return <Failed problem={found.problem} retry={found.reload} />;
+  if (found.problem) return <Failed problem={found.problem} retry={found.retry} />;
   if (!shown) return <Loading />;
   if (!findings.length)
     return (
@@ -142,7 +185,7 @@ export function Results({ query, asked, selected, turn, cursor, onCursor }: Prop
     );
   const marks = marksOf(shown.asked);
   return (
-    <section class="card" aria-label="Found" aria-busy={!now}>
+    <section class="card" aria-label="Found" aria-busy={!isNow}>
       <p class="memory-head small soft line">
         <span>
           {counted(findings.length, "memory", "memories")} found.
@@ -184,7 +227,7 @@ export function Results({ query, asked, selected, turn, cursor, onCursor }: Prop
       </div>
       {findings.length < all.length ? (
         <p class="memory-head">
-          <Button small tone="quiet" onClick={() => setWide(true)}>
+          <Button small tone="quiet" onClick={onWide}>
             Show {counted(all.length - findings.length, "more that is unsure", "more that are unsure")}
           </Button>
         </p>
