@@ -67,6 +67,7 @@ EXAMPLES: dict[str, Example] = {
     "facets": reads({"filters": Filters(include_ended=True)}),
     "activity": reads({"by": "session"}),
     "sources": reads(),
+    "news": reads({"since": "2026-01-01"}),
     "users": reads(),
     "projects": reads(),
     "lineage": names({"memory_id": "{memory}"}),

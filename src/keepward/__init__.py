@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from keepward.core.browse import Facets as Facets
     from keepward.core.browse import Lineage as Lineage
     from keepward.core.browse import Member as Member
+    from keepward.core.browse import News as News
     from keepward.core.browse import Sources as Sources
     from keepward.core.change import Append as Append
     from keepward.core.change import Archive as Archive
@@ -140,7 +141,7 @@ _HOMES = {
     "core.compiled": "CompiledContext Considered Explanation Replayed",
     "core.copies": "AdoptionPlan Backup ExportPlan RecoveryResult Restored RestoredExport SubjectExport",
     "core.job": "Alike JobState Run",
-    "core.browse": "Activity Facets Lineage Member Sources",
+    "core.browse": "Activity Facets Lineage Member News Sources",
     "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "
     "Contradiction Contradictions Difference ErasePlan Erased "
     "Impact Rollback Verification Version",

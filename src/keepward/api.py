@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from keepward.conversation import Conversation
 from keepward.core import change
 from keepward.core.blob import Blob
-from keepward.core.browse import Activity, Facets, Lineage, Member, Sources
+from keepward.core.browse import Activity, Facets, Lineage, Member, News, Sources
 from keepward.core.change import (
     UNSET,
     Change,
@@ -207,6 +207,13 @@ class MemoryAPI(ABC):
         """Return how much each actor, source, reference and session wrote; filters as in ``list_memories``.
 
         With ``name``, only those are listed whose name contains it, as in ``facets``.
+        """
+
+    @operation("GET /memory/news", by="services.reading.news:news", right="approve")
+    def news(self, since: datetime | str, *, most: int = 3) -> News:
+        """Return what happened since an instant: what was learned, changed, ended, erased, decided and refused.
+
+        Each has its number and the ``most`` newest, of this scope and those below. Requires a reviewer or the owner.
         """
 
     @operation("GET /memory/users", by="services.reading.lists:users", right="read", answer="items")
@@ -999,6 +1006,7 @@ class AsyncMemoryAPI:
     facets = async_method(MemoryAPI.facets)
     activity = async_method(MemoryAPI.activity)
     sources = async_method(MemoryAPI.sources)
+    news = async_method(MemoryAPI.news)
     users = async_method(MemoryAPI.users)
     projects = async_method(MemoryAPI.projects)
     lineage = async_method(MemoryAPI.lineage)

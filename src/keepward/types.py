@@ -367,6 +367,8 @@ PARAMETERS: Mapping[str, Any] = {
     "users.name": NamePart,
     "projects.name": NamePart,
     "facets.most": Annotated[int, Meta(description="Maximum number of values listed for a facet.", ge=1, le=100_000)],
+    "news.since": Annotated[Timestamp, Meta(description="Beginning of the period.")],
+    "news.most": Annotated[int, Meta(description="Maximum number of the newest of each.", ge=1, le=50)],
     "activity.days": Annotated[int, Meta(description="Number of days, up to `until` or today.", ge=1, le=400)],
     "activity.by": _described(SeriesName, "`author`, `source`, `session`, `tier`, `kind` or `scope`."),
     "activity.zone": Annotated[

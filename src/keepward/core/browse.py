@@ -97,6 +97,50 @@ class Sources(Value):
     more: Mapping[str, int]
 
 
+class Happening(Data):
+    """What was done last to one memory, or one decision."""
+
+    #: Id of the memory; None for a decision.
+    memory: str | None
+    #: Its text, or the reason of a decision; empty if it was erased.
+    text: str
+    #: Operation of the commit, such as ``insert`` or ``retire``, or the kind of a receipt, such as ``refusal``.
+    op: str
+    #: ``kind:name``; None if the memory expired by itself.
+    actor: str | None
+    at: Instant
+    #: Id of the commit, and of the receipt.
+    commit: str | None
+    receipt: str | None
+
+
+class Happenings(Data):
+    """How often something happened, and the last of it."""
+
+    #: None if there was more than could be counted.
+    total: int | None
+    #: Newest first.
+    newest: tuple[Happening, ...]
+
+
+class News(Value):
+    """What happened to memories since an instant. A memory that was learned and ended since counts as both."""
+
+    head: str
+    since: Instant
+    #: Memories that are new, whatever their status; not erased ones.
+    learned: Happenings
+    #: Earlier memories with another text since.
+    changed: Happenings
+    #: Memories that were forgotten, replaced, archived, taken out of use, or expired.
+    ended: Happenings
+    erased: Happenings
+    #: Proposals that were approved or rejected.
+    decisions: Happenings
+    #: Writes that were refused.
+    refusals: Happenings
+
+
 class LineageNode(Data):
     """A memory that this one was derived from, or that was derived from it."""
 

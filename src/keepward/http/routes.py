@@ -232,7 +232,7 @@ TAGS: Mapping[str, str] = {
     "inquiry": "blame impact export_subject plan_contain contain bisect contradictions",
     "journal": "log show diff rollback receipt replay receipts context_diff",
     "read": "status core recall identity context memory_block snapshot list_memories get history",
-    "browse": "facets activity sources users projects lineage",
+    "browse": "facets activity sources news users projects lineage",
     "review": "pending proposal approve amend reject reopen approve_many reject_many notices",
     "tokens": "tokens create_token revoke_token",
     "upkeep": "feedback train_reranker verify settings rebuild reindex doctor jobs run_jobs merge_candidates",

@@ -72,6 +72,14 @@ _ALL = 1 << 60
 _DAY = 86_400_000_000
 _LIVE = "l.status = 'active' AND (l.expires_at IS NULL OR l.expires_at > :now)"
 _LAPSED = "l.status = 'active' AND l.expires_at <= :now"
+#: What happened to a memory since the instant ``since``, whose first commit has the position ``first``.
+_RECENT = {
+    "learned": "l.arrival >= :first AND l.status <> 'erased'",
+    "changed": f"l.arrival < :first AND l.position >= :first AND l.written_at >= :since AND {_LIVE}",
+    "ended": "(l.position >= :first AND l.status IN ('superseded', 'retired', 'archived'))"
+    " OR (l.expires_at >= :since AND l.expires_at <= :now AND l.status IN ('active', 'expired'))",
+    "erased": "l.position >= :first AND l.status = 'erased'",
+}
 _BASE = "CAST(l.importance AS DOUBLE PRECISION) / 10000"
 _FADED = f"{_BASE} * exp(-{IMPORTANCE_DECAY_PER_DAY} * (CAST(:now - l.idle_since AS DOUBLE PRECISION) / {_DAY}.0))"
 _LEAST = round(MIN_IMPORTANCE * 10_000)
@@ -307,6 +315,27 @@ class ListReads(Snapshot):
                 return sum(1 for _ in _with_content(db, self._sealer, where, "l.id", "l.arrival"))
             query = f"SELECT count(*) FROM listed AS l{where.index(db)} WHERE {where.sql}"
             return int(db.execute(query, where.values).fetchone()[0])
+
+    def recent(
+        self, tenant: str, filters: Filter, now: int, *, since: int, most: int
+    ) -> dict[str, tuple[int, list[str]]]:
+        """Return how many memories that pass were learned, changed, ended and erased since an instant.
+
+        Each comes with the ids of the newest, at most ``most``.
+        """
+        where = _Condition(tenant, filters, now)
+        with self._reading(tenant) as db:
+            query = "SELECT min(seq) FROM commits WHERE tenant = :tenant AND at >= :since"
+            (seq,) = db.execute(query, {"tenant": tenant, "since": since}).fetchone()
+            first = _ALL if seq is None else seq * MAX_EVENTS_PER_COMMIT
+            values = {**where.values, "since": since, "first": first}
+            found: dict[str, tuple[int, list[str]]] = {}
+            for name, condition in _RECENT.items():
+                recent = f"FROM listed AS l{_hint(db, where)} WHERE {where.sql} AND ({condition})"
+                (count,) = db.execute(f"SELECT count(*) {recent}", values).fetchone()
+                query = f"SELECT l.id {recent} ORDER BY l.position DESC, l.arrival DESC LIMIT :most"
+                found[name] = int(count), [each for (each,) in db.execute(query, values | {"most": most})]
+        return found
 
     def has_sensitive(self, tenant: str, filters: Filter, now: int) -> bool:
         """Whether a sensitive memory passes a filter, which else may leave these out."""

@@ -1,0 +1,120 @@
+"""News: what happened to memories since an instant, in numbers, with the last of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from keepward.core.browse import Happening, Happenings, News
+from keepward.core.journal import Version
+from keepward.core.memory import Status
+from keepward.core.query import Filters
+from keepward.core.reducer import has_same_text
+from keepward.core.value import to_micros
+from keepward.errors import NotFound, Unauthorised
+from keepward.services.arguments import instant
+from keepward.services.reading import explain, recall
+from keepward.services.reading.queries import parsed_filters
+from keepward.services.reading.visible import VisibleReader
+from keepward.services.request_context import RequestContext
+
+#: Receipts that are read to count decisions; of more, the number is not known.
+MAX_COUNTED = 2_000
+_BATCH = 200
+_DECISIONS, _REFUSAL = ("approval", "rejection"), "refusal"
+
+
+def news(context: RequestContext, since: datetime | str, *, most: int = 3) -> News:
+    """Return what happened since an instant, at this scope and below; of each at most ``most``, newest first.
+
+    Raises:
+        Unauthorised: it takes a reviewer or the owner.
+    """
+    reader = VisibleReader(context)
+    reader.check_decider("what happened")
+    begin = instant("since", since)
+    with context.store.read_snapshot(context.tenant):
+        at = recall.read_point(context, None)
+    now = to_micros(at.now)
+    filters = parsed_filters(Filters(below=True, include_ended=True), reader)
+    found = context.store.recent(context.tenant, filters, now, since=to_micros(begin), most=most)
+
+    def happened(name: str, is_it: Callable[[Version], bool]) -> Happenings:
+        total, ids = found[name]
+        return Happenings(total=total, newest=tuple(filter(None, (_last(reader, each, is_it) for each in ids))))
+
+    receipts, is_all = _receipts(context, begin)
+    return News(
+        head=at.head.name,
+        since=begin,
+        learned=happened("learned", lambda version: version.record.version == 1),
+        changed=happened(
+            "changed", lambda version: version.before is None or not has_same_text(version.before, version.record)
+        ),
+        ended=happened("ended", lambda version: version.record.status is not Status.ACTIVE),
+        erased=happened("erased", lambda version: version.record.status is Status.ERASED),
+        decisions=_decided(context, receipts, _DECISIONS, is_all=is_all, most=most),
+        refusals=_decided(context, receipts, [_REFUSAL], is_all=is_all, most=most),
+    )
+
+
+def _last(reader: VisibleReader, memory_id: str, is_it: Callable[[Version], bool]) -> Happening | None:
+    """Return the last version of a memory that passes, or its expiry; None if it is not visible."""
+    try:
+        versions = reader.history(memory_id)
+    except (NotFound, Unauthorised):
+        return None
+    text = next((each.record.text for each in reversed(versions) if each.record.text), "")
+    version = next(filter(is_it, reversed(versions)), None)
+    if version is None:
+        # It expired, and no job has noted that yet.
+        ends = versions[-1].record.expires_at
+        if ends is None:
+            return None
+        return Happening(memory=memory_id, text=text, op="expire", actor=None, at=ends, commit=None, receipt=None)
+    return Happening(
+        memory=memory_id,
+        text="" if version.record.status is Status.ERASED else text,
+        op=version.op,
+        actor=version.details.actor,
+        at=version.commit.at,
+        commit=version.commit.id,
+        receipt=version.details.receipt,
+    )
+
+
+def _receipts(context: RequestContext, since: datetime) -> tuple[list[dict[str, Any]], bool]:
+    """Return the receipts of decisions since an instant, newest first, and whether these are all."""
+    found: list[dict[str, Any]] = []
+    before: str | None = None
+    for _ in range(MAX_COUNTED // _BATCH):
+        page = [*VisibleReader(context).receipts_before(before, limit=_BATCH)]
+        for before, receipt in page:  # noqa: B007  the id continues the list
+            if receipt is not None and datetime.fromisoformat(receipt["at"]) < since:
+                return found, True
+            if receipt is not None and receipt["kind"] in {*_DECISIONS, _REFUSAL}:
+                found.append(receipt)
+        if len(page) < _BATCH:
+            return found, True
+    return found, False
+
+
+def _decided(
+    context: RequestContext, receipts: Sequence[dict[str, Any]], kinds: Collection[str], *, is_all: bool, most: int
+) -> Happenings:
+    """Return the number of decisions of some kinds, and the newest with their reasons."""
+    passing = [each for each in receipts if each["kind"] in kinds]
+    newest = [
+        Happening(
+            memory=None,
+            text=next((reason["detail"] for reason in each.get("reasons", ())), ""),
+            op=each["kind"],
+            actor=each["actor"],
+            at=datetime.fromisoformat(each["at"]),
+            commit=each.get("commit"),
+            receipt=each["id"],
+        )
+        for each in (explain.receipt(context, each["id"]) for each in passing[:most])
+    ]
+    return Happenings(total=len(passing) if is_all else None, newest=tuple(newest))
