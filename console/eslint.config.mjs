@@ -23,7 +23,7 @@ export default defineConfig(
         {
           selector:
             "CallExpression[callee.object.name='api'][callee.property.name='GET']" +
-            "[arguments.0.value=/^.memory.(items|quarantine|commits|receipts|search|contradictions|sources|activity|facets)$/]",
+            "[arguments.0.value=/^.memory.(items|quarantine|commits|receipts|search|contradictions|sources|activity|news|facets)$/]",
           message: "Call `get` of load.ts: its answer says how many there are.",
         },
       ],

@@ -36,6 +36,8 @@ type Labelled<P extends GetPath, Names extends keyof Sent<P>, Said extends keyof
   Names | Said
 > & { [Name in Names]: Sent<P>[Name] extends readonly (infer T)[] ? Listed<T> : never };
 
+type Happened = "learned" | "changed" | "ended" | "erased" | "decisions" | "refusals";
+
 /** Answers that may have a part of a list. */
 interface Parts {
   "/memory/items": Labelled<"/memory/items", "items", "total">;
@@ -46,6 +48,7 @@ interface Parts {
   "/memory/contradictions": Labelled<"/memory/contradictions", "items">;
   "/memory/sources": Labelled<"/memory/sources", "actors" | "sources" | "references" | "sessions", "more">;
   "/memory/activity": Labelled<"/memory/activity", "series", "more">;
+  "/memory/news": Omit<Schemas["News"], Happened> & Record<Happened, Listed<Schemas["Happening"]>>;
   "/memory/facets": Omit<Schemas["Facets"], "facets" | "more"> & {
     facets: Readonly<Record<string, Listed<Schemas["Count"]>>>;
   };
@@ -72,11 +75,24 @@ const LABELS: { [P in keyof Parts]: (answer: Sent<P>, limit: number) => Parts[P]
     sessions: besides(sessions, more["sessions"]),
   }),
   "/memory/activity": ({ series, more, ...rest }) => ({ ...rest, series: besides(series, more) }),
+  "/memory/news": (answer) => ({
+    ...answer,
+    learned: newest(answer.learned),
+    changed: newest(answer.changed),
+    ended: newest(answer.ended),
+    erased: newest(answer.erased),
+    decisions: newest(answer.decisions),
+    refusals: newest(answer.refusals),
+  }),
   "/memory/facets": ({ facets, more, ...rest }) => ({
     ...rest,
     facets: Object.fromEntries(Object.entries(facets).map(([name, counts]) => [name, besides(counts, more[name])])),
   }),
 };
+
+function newest({ newest: items, total }: Schemas["Happenings"]): Listed<Schemas["Happening"]> {
+  return new Listed(items, total ?? undefined);
+}
 
 function upTo<T>(items: readonly T[], more: boolean): Listed<T> {
   return new Listed(items, more ? undefined : items.length);

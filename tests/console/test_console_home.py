@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
@@ -9,8 +11,10 @@ from playwright.sync_api import expect
 
 from support import tamper
 from support.browser import loaded
+from support.bulk_data import put_records
 
 pytestmark = pytest.mark.proof
+SECRET = "AKIA" + "HTLGMXGEDN73U55X"
 
 
 def shows(page, name, *words):
@@ -103,16 +107,24 @@ def _not_accepted(route):
     route.fulfill(response=answer, json={**answer.json(), "file": {**file, "loosens": {"policy.four_eyes": "false"}}})
 
 
+def visited_at(console, at):
+    """Return a browser context whose last visit ended at an instant."""
+    context = console.browser.new_context()
+    kept = f"{{seen: Date.now(), before: {int(at.timestamp() * 1000)}}}"
+    context.add_init_script(f"localStorage.setItem('keepward-visited', JSON.stringify({kept}))")
+    return context
+
+
 def test_home_tells_what_was_learned_changed_decided_and_refused(console):
     owner, agent = console.owner, console.agent("orion")
     held = owner.remember("The pier is long", tier="archival", reason="told").record
-    owner.revise(held.id, "The pier is very long", reason="measured")
+    revised = owner.revise(held.id, "The pier is very long", reason="measured")
     gone = owner.remember("The buoy is red", tier="archival", reason="told").record
     owner.forget(gone.id, reason="it is green")
     waits = agent.remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     owner.reject(waits.item.id, reason="no")
-    agent.remember("The key is " + "AKIA" + "HTLGMXGEDN73U55X", tier="archival", reason="so")
-    with console.page("/") as page:
+    agent.remember(f"The key is {SECRET}", tier="archival", reason="so")
+    with visited_at(console, revised.record.text_at) as context, console.page("/", context=context) as page:
         news = page.get_by_role("region", name="News")
         for heading, words in {
             "Learned": "The buoy is red",
@@ -226,3 +238,34 @@ def test_home_does_not_warn_of_what_a_person_approved(console):
         loaded(page)
         expect(page.get_by_role("region", name="What each wrote")).to_contain_text("agent:scribe")
         expect(page.get_by_role("main")).not_to_contain_text("memories today")
+
+
+def part(page, name):
+    return page.get_by_role("region", name="News").get_by_role("region", name=name)
+
+
+def test_news_count_all_of_the_week_and_not_the_newest_page_of_it(console):
+    owner = console.owner
+    put_records(owner, [f"Entry {n} of the ledger." for n in range(1_202)])
+    for n in range(60):
+        console.agent().remember(f"Key {n} is {SECRET}", tier="archival", reason="told")
+    for n in range(60):
+        owner.remember(f"The gate {n} is shut", tier="archival", ttl="1s", reason="seen")
+    owner.run_job("integrity_audit")
+    with console.page("/") as page:
+        expect(part(page, "Learned").get_by_role("heading")).to_have_text("Learned 1,262")
+        expect(part(page, "Refused").get_by_role("heading")).to_have_text("Refused 60")
+        expect(part(page, "Refused")).to_contain_text("seems to contain a secret")
+
+
+def test_news_name_what_was_erased_and_what_expired_by_itself(console):
+    owner = console.owner
+    put_records(owner, ["The gate is shut"], created_at=owner.now - timedelta(days=9), ttl_days=-1)
+    gone = put_records(owner, ["Lena takes ten units", "Lena moved to Porto"], subject="lena")
+    owner.erase(owner.plan_erase(subject="lena").digest, subject="lena")
+    with console.page("/") as page:
+        expect(part(page, "Erased").get_by_role("heading")).to_have_text(f"Erased {len(gone)}")
+        expect(part(page, "Erased")).to_contain_text("erased by operator:ana")
+        expect(part(page, "No longer in use")).to_contain_text("The gate is shut")
+        expect(part(page, "No longer in use")).to_contain_text("expired")
+        expect(part(page, "Changed")).to_have_count(0)
