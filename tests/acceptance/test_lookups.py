@@ -64,3 +64,19 @@ def test_lookup_shows_no_name_of_a_scope_that_is_not_seen(owner: Memory) -> None
     other = owner.user("bob").as_actor(Actor.agent("bot"))
     listed = other.facets(of=["subject"], name="anna", filters=Filters(include_ended=True)).facets["subject"]
     assert (listed, other.sources(name="anna").actors, other.users(name="anna")) == ((), (), [])
+
+
+def test_comparison_names_what_differs_in_either_order(owner: Memory) -> None:
+    ids = [owner.remember(f"The lock of gate {n} is old", tier="archival", reason="told").record.id for n in range(4)]
+    before = int(owner.head.split(":")[0])
+    owner.revise(ids[0], "The lock of gate 0 is new", reason="seen")
+    owner.forget(ids[1], reason="gone")
+    undone = owner.archive(ids[2], reason="old").commit
+    owner.rollback(undone.id)
+    new = owner.remember("The pier is long", tier="archival", reason="told").record.id
+    now = int(owner.head.split(":")[0])
+    there = {each.id: (each.before is None, each.after is None) for each in owner.diff(before)}
+    back = {each.id: (each.after is None, each.before is None) for each in owner.diff(now, before)}
+    expected = {ids[0]: (False, False), ids[1]: (False, True), new: (True, False)}
+    assert {name: there[name] for name in expected} == expected
+    assert (there, set(there) - set(expected)) == (back, {ids[2]} & set(there))

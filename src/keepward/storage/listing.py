@@ -451,6 +451,10 @@ class ListReads(Snapshot):
                 if is_new or row.op == "revert":
                     yield WrittenVersion(row.memory_id, at, fields.text_by or fields.author, is_new, fields)
 
+    def changed_between(self, tenant: str, after: int, until: int) -> list[str]:
+        """Return the ids of the memories that the commits of a range changed, in order."""
+        return [name for (name,) in self._run("changed_between", tenant, after=after, until=until)]
+
     def predecessors(self, tenant: str) -> dict[str, list[str]]:
         """Return the ids of superseded memories by the id of their successor."""
         found: dict[str, list[str]] = {}

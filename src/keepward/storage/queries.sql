@@ -462,6 +462,10 @@ SELECT l.worth, l.arrival, l.id, l.importance, l.idle_since FROM listed l
 -- superseded_bodies --
 SELECT r.id, r.body FROM records r WHERE r.tenant = :tenant AND r.status = 'superseded' ORDER BY r.id;
 
+-- changed_between --
+-- Memories that commits of a range changed.
+SELECT DISTINCT memory_id FROM events WHERE tenant = :tenant AND seq > :after AND seq <= :until ORDER BY memory_id;
+
 -- written --
 -- Versions that said something, or brought an earlier text back, with the instants of their commits.
 SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal, c.at

@@ -30,6 +30,7 @@ from keepward.core.json_form import HexBytes
 from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, NAME_LIST_FIELDS, Record, Sensitivity, Status, Tier
 from keepward.core.principals import RESERVED_SCOPE, SHARED_SCOPE, ActorKind, is_within_scope, visible_from
 from keepward.core.proposal import Proposal
+from keepward.core.json_form import HexBytes, MAX_SAFE_INTEGER
 from keepward.core.query import EVERYTHING, Filter
 from keepward.core.value import plain_key, plain_name, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
@@ -525,10 +526,13 @@ class VisibleReader:
 
     def differences(self, earlier: int | None, later: int | None) -> list[Difference]:
         """Return the memories that differ between the active ones after two commits, by id."""
+        store, tenant = self.context.store, self.context.tenant
+        low, high = sorted(MAX_SAFE_INTEGER if seq is None else seq for seq in (earlier, later))
+        # Nothing else can differ.
+        ids = store.changed_between(tenant, low, high)
         states: list[dict[str, Record]] = []
         for seq in (earlier, later):
-            found = self.context.store.find(self.context.tenant, EVERYTHING, live_at=None, limit=None, as_of=seq)
-            active = (record for record in found.records if record.status is Status.ACTIVE)
+            active = (each for each in store.records(tenant, ids, as_of=seq).records if each.status is Status.ACTIVE)
             states.append({record.id: record for record in active if self.oversees(record.scope)})
         first, second = states
         changed = {
