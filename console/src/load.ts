@@ -45,7 +45,7 @@ interface Parts {
   "/memory/commits": Labelled<"/memory/commits", "items">;
   "/memory/receipts": Labelled<"/memory/receipts", "items">;
   "/memory/search": Labelled<"/memory/search", "hits">;
-  "/memory/contradictions": Labelled<"/memory/contradictions", "items">;
+  "/memory/contradictions": Labelled<"/memory/contradictions", "items", "total">;
   "/memory/sources": Labelled<"/memory/sources", "actors" | "sources" | "references" | "sessions", "more">;
   "/memory/activity": Labelled<"/memory/activity", "series", "more">;
   "/memory/news": Omit<Schemas["News"], Happened> & Record<Happened, Listed<Schemas["Happening"]>>;
@@ -56,8 +56,8 @@ interface Parts {
 /** What a call returns; of a list that may be a part, how many there are. */
 export type Found<P extends GetPath> = P extends keyof Parts ? Parts[P] : Sent<P>;
 
-/** How each answer says how many there are. `limit` is the most that the call asked for. */
-const LABELS: { [P in keyof Parts]: (answer: Sent<P>, limit: number) => Parts[P] } = {
+/** How each answer says how many there are. */
+const LABELS: { [P in keyof Parts]: (answer: Sent<P>) => Parts[P] } = {
   "/memory/items": ({ total, items, ...rest }) => ({
     ...rest,
     items: new Listed(items, total ?? (rest.cursor ? undefined : items.length)),
@@ -66,7 +66,7 @@ const LABELS: { [P in keyof Parts]: (answer: Sent<P>, limit: number) => Parts[P]
   "/memory/commits": ({ items, ...rest }) => ({ ...rest, items: upTo(items, rest.next_before !== null) }),
   "/memory/receipts": ({ items, ...rest }) => ({ ...rest, items: upTo(items, rest.before !== null) }),
   "/memory/search": ({ hits, ...rest }) => ({ ...rest, hits: upTo(hits, rest.cursor !== null) }),
-  "/memory/contradictions": ({ items, ...rest }, limit) => ({ ...rest, items: upTo(items, items.length >= limit) }),
+  "/memory/contradictions": ({ items, total, ...rest }) => ({ ...rest, items: new Listed(items, total) }),
   "/memory/sources": ({ actors, sources, references, sessions, more, ...rest }) => ({
     ...rest,
     actors: besides(actors, more["actors"]),
@@ -106,9 +106,8 @@ function besides<T>(items: readonly T[], more = 0): Listed<T> {
 export async function get<P extends GetPath>(path: P, init?: Init<P>): Promise<Answer<Found<P>>> {
   const answer = (await ask(api.GET(path as never, init as never) as never)) as Answer<Sent<P>>;
   if (!answer.ok) return answer;
-  const label = (LABELS as Partial<Record<string, (answer: Sent<P>, limit: number) => unknown>>)[path];
-  const { limit = Infinity } = (init as { params?: { query?: { limit?: number } } } | undefined)?.params?.query ?? {};
-  return { ...answer, data: (label ? label(answer.data, limit) : answer.data) as Found<P> };
+  const label = (LABELS as Partial<Record<string, (answer: Sent<P>) => unknown>>)[path];
+  return { ...answer, data: (label ? label(answer.data) : answer.data) as Found<P> };
 }
 
 /** Data with the time that loading it began and the time it took, in milliseconds. */
