@@ -1,6 +1,6 @@
 /** What a search finds: first what contains the words, then what means much the same. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { go } from "../../address";
 import type { Problem, Schemas } from "../../api";

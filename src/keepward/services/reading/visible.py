@@ -26,12 +26,11 @@ from msgspec.structs import replace
 
 from keepward.core.commit import Receipt, Step
 from keepward.core.journal import CommitView, Delivery, Difference, Version
-from keepward.core.json_form import HexBytes
+from keepward.core.json_form import MAX_SAFE_INTEGER, HexBytes
 from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, NAME_LIST_FIELDS, Record, Sensitivity, Status, Tier
 from keepward.core.principals import RESERVED_SCOPE, SHARED_SCOPE, ActorKind, is_within_scope, visible_from
 from keepward.core.proposal import Proposal
-from keepward.core.json_form import HexBytes, MAX_SAFE_INTEGER
-from keepward.core.query import EVERYTHING, Filter
+from keepward.core.query import Filter
 from keepward.core.value import plain_key, plain_name, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.ports.store import MIN_ID_PREFIX, ReadResult, ScopeRange
