@@ -22,6 +22,7 @@ import {
   headline,
   mayEdit,
 } from "../src/screens/review/labels";
+import { classesOf, tokensOf } from "../src/screens/about/classes";
 import { forbidden, reaches, sortedCandidates } from "../src/unseen";
 import { placeName, signsOf } from "../src/words";
 import { piecesOf, unitsOf } from "../src/parts/spans";
@@ -413,4 +414,28 @@ test("who writes unusually much is judged by what nobody approved, and never a j
     commit("agent:scribe", null, "2026-03-01T10:00:00Z"),
   ];
   assert.equal(unapproved(commits, "agent:scribe", Date.parse("2026-03-02T00:00:00Z")), 2);
+});
+
+test("a name is told by its class, and a reviewer from the owner", () => {
+  const named = (kind: string) =>
+    partial<Parameters<typeof classesOf>[0]>({
+      bare: "rita",
+      subjects: [],
+      scopes: [],
+      origins: kind ? [{ list: "actors", row: { name: `${kind}:rita` } }] : [],
+    });
+  const tokens = [
+    { name: "rita", rights: "reviewer" as const },
+    { name: "rita", rights: "agent" as const },
+    { name: "kim", rights: "owner" as const },
+  ];
+  assert.deepEqual(classesOf(named("operator"), [], []), ["owner"]);
+  assert.deepEqual(classesOf(named(""), tokensOf("operator:rita", tokens), []), ["reviewer"]);
+  assert.deepEqual(classesOf(named("agent"), tokensOf("agent:rita", tokens), ["/agents/rita"]), ["agent"]);
+  assert.deepEqual(classesOf({ ...named(""), subjects: ["rita"] }, tokensOf("rita", tokens), ["/users/rita"]), [
+    "reviewer",
+    "agent",
+    "user",
+    "whom memories are about",
+  ]);
 });

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
+from keepward.core.json_form import to_json
 from keepward.core.memory import Status
-from keepward.core.serialization import to_json
 from support.browser import NARROW, faults_of_access, loaded, scrolls_sideways
 
 pytestmark = pytest.mark.proof
@@ -135,3 +135,47 @@ def test_everything_about_a_person_is_exported_in_one_act(console):
         written = json.loads(saved.value.path().read_text())
     assert saved.value.suggested_filename == "olga-brandt.json"
     assert written["memories"] == to_json(console.owner.export_subject("olga brandt"))["memories"]
+
+
+def test_the_page_of_an_agent_says_who_it_is_what_it_proposed_and_what_it_was_given(console):
+    owner = console.owner
+    owner.create_token("orion", rights="agent", scope="/agents/orion")
+    orion = console.agent("orion")
+    orion.remember("The buoy is green", tier="archival", reason="seen")
+    orion.remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    owner.reject(orion.remember("Ship before May.", tier="core", key="mission", reason="so").item.id, reason="no")
+    orion.context("Which colour has the buoy?")
+    with console.page("/about?name=agent:orion") as page:
+        head = page.get_by_role("region", name="Who it is")
+        expect(head).to_contain_text("agent")
+        expect(head.get_by_role("list", name="Tokens")).to_contain_text("at /agents/orion, may propose, read")
+        expect(head).to_contain_text("first seen")
+        proposed = page.get_by_role("region", name="What it proposed")
+        expect(proposed).to_contain_text("1 waiting")
+        expect(proposed).to_contain_text("1 rejected")
+        page.get_by_role("region", name="What it was given").get_by_role("link", name="Which colour").wait_for()
+        loaded(page)
+        assert faults_of_access(page) == []
+        proposed.get_by_role("link", name="Ship before Whitsun.").click()
+        page.locator("article").get_by_text("Ship before Whitsun.").first.wait_for()
+
+
+def test_a_reviewer_is_told_from_the_owner(console):
+    console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    rita = console.owner.create_token("rita", rights="reviewer").token
+    with console.page("/review", credential=rita.id) as page:
+        page.locator("article button[aria-disabled=false]", has_text="Approve").first.click()
+        page.get_by_text("Nothing waits for you").wait_for()
+    console.owner.revoke_token(rita.id)
+    with console.page("/about?name=operator:rita") as page:
+        head = page.get_by_role("region", name="Who it is")
+        expect(head.get_by_role("list", name="Tokens")).to_contain_text("revoked")
+        expect(head.get_by_role("definition").first).to_have_text("reviewer")
+
+
+def test_the_page_of_a_person_says_since_when_it_is_known(console, lena):
+    with console.page("/about?name=lena") as page:
+        head = page.get_by_role("region", name="Who it is")
+        expect(head).to_contain_text("whom memories are about")
+        expect(head).to_contain_text("user")
+        expect(head).to_contain_text("first seen")

@@ -10,8 +10,10 @@ import { mayChange } from "../session";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { seen, written } from "../parts/seen";
+import { Delivered, Proposed } from "./about/Acts";
 import { Disagreements } from "./about/Disagreements";
 import { Export } from "./about/Export";
+import { Head } from "./about/Head";
 import { Prompts } from "./about/Prompts";
 import { Statement } from "./about/Statement";
 import { namedBy, parted, type Named } from "./about/names";
@@ -135,9 +137,13 @@ function Parts({ name, named }: { name: string; named: Named }) {
   const problem = parts.some(({ found }) => found.problem);
   // An actor that proposed and wrote nothing that is kept has commits and proposals all the same.
   const unlisted = parted(name)[0] !== "" && !origins.length;
+  // Who proposes and asks, by kind and name.
+  const actor = parted(name)[0] ? name : origins.find(({ list }) => list === "actors")?.row.name;
+  const places = scopes.filter((_, at) => kept[at]?.data?.items.isEmpty === false);
   return (
     <>
-      {ids.length || problem || !read || !origins.length ? (
+      <Head name={name} named={named} places={places} />
+      {ids.length || problem || !read || !origins.length || actor ? (
         <div class="stack">
           {subject ? <Disagreements subject={subject} scopes={scopesOf(believed.data?.items.shown ?? [])} /> : null}
           {parts.map(({ title, of, all, found, left }) =>
@@ -167,6 +173,8 @@ function Parts({ name, named }: { name: string; named: Named }) {
               </section>
             ) : null,
           )}
+          {person && actor ? <Proposed name={actor} /> : null}
+          {person && actor ? <Delivered name={actor} /> : null}
           {ids.length ? <Prompts ids={ids.slice(0, SHOWN)} /> : null}
           {unlisted && read ? <Unknown list="actors" name={name} /> : null}
           {read && !ids.length && !origins.length && !unlisted ? (
