@@ -2,13 +2,16 @@
 
 import { api, ask, type Answer, type Schemas } from "./api";
 
+/** What a context is used for: an answer, an act, or a change of core memory. */
+export type Purpose = NonNullable<Schemas["ContextRequest"]["purpose"]>;
+
 export interface Context {
   /** Id of the receipt; null for a preview. */
   receipt: string | null;
   /** When it was compiled; null for a preview. */
   at: string | null;
   objective: string;
-  purpose: string;
+  purpose: Purpose;
   scope: string;
   head: string;
   budget_tokens: number | null;
@@ -28,11 +31,11 @@ interface Recorded {
   explanation: Schemas["Explanation"];
 }
 
-export type Asked = Partial<Schemas["ContextRequest"]> & { objective: string; budget_tokens: number; purpose: string };
+export type Asked = Partial<Schemas["ContextRequest"]> & { objective: string; budget_tokens: number; purpose: Purpose };
 
 /** Compile a context, store nothing, and return it with its explanation. */
 export async function previewed(body: Asked, headers?: Record<string, string>): Promise<Answer<Context>> {
-  const done = await ask(api.POST("/memory/compile", { body: { ...body, preview: true } as never, headers }));
+  const done = await ask(api.POST("/memory/compile", { body: { ...body, preview: true }, headers }));
   if (!done.ok) return done;
   const { explanation, tokens, sections, notes, head } = done.data;
   const { objective, purpose, budget_tokens } = body;

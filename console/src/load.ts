@@ -102,9 +102,12 @@ function besides<T>(items: readonly T[], more = 0): Listed<T> {
   return new Listed(items, items.length + more);
 }
 
+// `get` says which path and which answer belong together; the compiler cannot tell for a path that is not known yet.
+const GET = api.GET as (path: GetPath, init?: object) => ReturnType<typeof api.GET>;
+
 /** Make a call once, and return its answer with how many there are of each list. */
 export async function get<P extends GetPath>(path: P, init?: Init<P>): Promise<Answer<Found<P>>> {
-  const answer = (await ask(api.GET(path as never, init as never) as never)) as Answer<Sent<P>>;
+  const answer = (await ask(GET(path, init))) as Answer<Sent<P>>;
   if (!answer.ok) return answer;
   const label = (LABELS as Partial<Record<string, (answer: Sent<P>) => unknown>>)[path];
   return { ...answer, data: (label ? label(answer.data) : answer.data) as Found<P> };
@@ -167,7 +170,7 @@ export function useGet<P extends GetPath>(
 ): Loaded<Found<P>> {
   const url = path === null ? "" : addressOf(path, init);
   // The parameters are in the address, so it stands for both.
-  const load = (signal: AbortSignal) => get(path as P, { ...(init as object), signal } as never);
+  const load = (signal: AbortSignal) => get(path as P, { ...init, signal } as Init<P>);
   return useLoad(url, load, follow);
 }
 

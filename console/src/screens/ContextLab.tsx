@@ -4,7 +4,7 @@ import "./context.css";
 import { addressOf, api, ask } from "../api";
 import { useAddress, type Address } from "../address";
 import type { ApiCall } from "../snippets";
-import { previewed, recorded, type Context } from "../contexts";
+import { previewed, recorded, type Context, type Purpose } from "../contexts";
 import { useKeys } from "../keys";
 import { useGet, useLoad } from "../load";
 import { useDebounced } from "../debounce";
@@ -78,7 +78,7 @@ function askedOf(address: Address) {
   return {
     objective: address.get("q"),
     budget: Math.max(1, Number(address.get("budget")) || 1_200),
-    purpose: (address.get("purpose") || "answer") as "answer" | "act" | "core",
+    purpose: (address.get("purpose") || "answer") as Purpose,
     at: address.get("at"),
     scope: address.get("scope"),
   };
@@ -102,7 +102,7 @@ function Compile({ address }: { address: Address }) {
     named: { budget_tokens: budget, purpose, as_of: at || undefined },
   };
   const keep = async () => {
-    const kept = await ask(api.POST("/memory/compile", { body: body as never, headers }));
+    const kept = await ask(api.POST("/memory/compile", { body: body, headers }));
     if (!kept.ok) return say(kept.problem.detail, { tone: "bad" });
     const first = address.get("a");
     const second = address.get("b");

@@ -297,14 +297,14 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
 
 async function saved(block: Block, text: string, reason: string, base: number | null): Promise<Answer<Outcome>> {
   if (block.id === null) {
-    return ask(api.POST("/memory/items", { body: { text, tier: "core", key: block.key, reason } as never }));
+    return ask(api.POST("/memory/items", { body: { text, tier: "core", key: block.key, reason } }));
   }
   const path = { id: block.id };
   const now = await ask(api.GET("/memory/items/{id}", { params: { path } }));
   if (!now.ok) return now;
   const header = { "If-Match": now.etag ?? "*" };
   const body = { text, reason, ...(base === null || now.data.version === base ? {} : { if_version: base }) };
-  return ask(api.PATCH("/memory/items/{id}", { params: { path, header }, body: body as never }));
+  return ask(api.PATCH("/memory/items/{id}", { params: { path, header }, body: body }));
 }
 
 function History({ id }: { id: string }) {

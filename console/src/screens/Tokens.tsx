@@ -183,7 +183,7 @@ function Make({ onClose }: { onClose: () => void }) {
     "/memory/facets",
     {
       params: {
-        query: { below: true, of: ["scope"], most: 200, include_sensitive: can.includes("sensitive") } as never,
+        query: { below: true, of: ["scope"], most: 200, include_sensitive: can.includes("sensitive") },
       },
     },
     null,

@@ -38,6 +38,10 @@ export interface MemoryAction {
 const WHY: Field = { name: "reason", title: "Reason (recorded in the journal)", kind: "text", must: true };
 const TEXT: Field = { name: "text", title: "Text", kind: "long", of: (item) => item.text, must: true };
 const TIERS = ["core", "working", "episodic", "archival"] as const;
+const SENSITIVITIES = ["normal", "sensitive"] as const;
+/** Return the one of some names that a field has. */
+const oneOf = <T extends string>(names: readonly T[], value: string | undefined) =>
+  names.find((name) => name === value);
 
 const holds = (item: Item) => item.status === "active";
 const at = (item: Item, tag: string) => ({ path: { id: item.id }, header: { "If-Match": tag } });
@@ -68,22 +72,22 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
         kind: "number",
         of: (item) => String(item.base_importance ?? item.importance),
       },
-      { name: "sensitivity", title: "Sensitivity", kind: ["normal", "sensitive"], of: (item) => item.sensitivity },
+      { name: "sensitivity", title: "Sensitivity", kind: SENSITIVITIES, of: (item) => item.sensitivity },
       { name: "consent", title: "Personal identifiers in it were given with consent", kind: "switch" },
       WHY,
     ],
     send: (item, values, tag) => {
       // What was left as it is, is not sent.
-      const body: Record<string, unknown> = { reason: values.reason };
+      const body: Schemas["ReviseRequest"] = { reason: values.reason };
       if (values.text !== item.text) body.text = values.text;
       if (values.tags !== item.tags.join(", ")) body.tags = words(values.tags);
       if (values.subject !== (item.subject ?? "")) body.subject = orNull(values.subject);
       if (values.category !== (item.category ?? "")) body.category = orNull(values.category);
       if (Number(values.importance) !== (item.base_importance ?? item.importance))
         body.importance = Number(values.importance);
-      if (values.sensitivity !== item.sensitivity) body.sensitivity = values.sensitivity;
+      if (values.sensitivity !== item.sensitivity) body.sensitivity = oneOf(SENSITIVITIES, values.sensitivity);
       if (values.consent) body.consent = true;
-      return ask(api.PATCH("/memory/items/{id}", { params: at(item, tag), body: body as never }));
+      return ask(api.PATCH("/memory/items/{id}", { params: at(item, tag), body: body }));
     },
   },
   {
@@ -116,11 +120,11 @@ export const MEMORY_ACTIONS: readonly MemoryAction[] = [
       WHY,
     ],
     send: (item, values, tag) => {
-      const body: Record<string, unknown> = { reason: values.reason };
-      if (values.tier !== item.tier) body.tier = values.tier;
+      const body: Schemas["MoveRequest"] = { reason: values.reason };
+      if (values.tier !== item.tier) body.tier = oneOf(TIERS, values.tier);
       if (values.scope !== item.scope) body.scope = values.scope;
       if (values.key !== (item.key ?? "")) body.key = orNull(values.key);
-      return ask(api.POST("/memory/items/{id}/move", { params: at(item, tag), body: body as never }));
+      return ask(api.POST("/memory/items/{id}/move", { params: at(item, tag), body: body }));
     },
   },
   {

@@ -49,7 +49,7 @@ export function Chosen({ candidate, told, onClose }: Props) {
       contains: candidate.text.split("\n")[0]?.slice(0, 200) ?? "",
       purpose: told.purpose,
     };
-    const done = await ask(api.POST("/memory/bisect", { body: body as never }));
+    const done = await ask(api.POST("/memory/bisect", { body: body }));
     if (done.ok) setFound(done.data);
     else say(done.problem.detail, { tone: "bad" });
   };
@@ -222,7 +222,7 @@ function Change({
       ? await ask(
           api.PATCH("/memory/items/{id}", {
             params: { path, header },
-            body: { text, reason, source: "operator", evidence: [] } as never,
+            body: { text, reason, source: "operator", evidence: [] },
           }),
         )
       : await ask(api.DELETE("/memory/items/{id}", { params: { path, header, query: { reason } } }));

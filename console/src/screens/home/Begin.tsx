@@ -44,7 +44,7 @@ function Write() {
     if (!text.trim() || busy) return;
     setBusy(true);
     const done = await ask(
-      api.POST("/memory/items", { body: { text: text.trim(), reason: "written in the console" } as never }),
+      api.POST("/memory/items", { body: { text: text.trim(), reason: "written in the console" } }),
     );
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });

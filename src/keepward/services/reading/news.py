@@ -37,7 +37,7 @@ def news(context: RequestContext, since: datetime | str, *, most: int = 3) -> Ne
     with context.store.read_snapshot(context.tenant):
         at = recall.read_point(context, None)
     now = to_micros(at.now)
-    filters = parsed_filters(Filters(below=True, include_ended=True), reader)
+    filters, _ = parsed_filters(context, Filters(below=True, include_ended=True))
     found = context.store.recent(context.tenant, filters, now, since=to_micros(begin), most=most)
 
     def happened(name: str, is_it: Callable[[Version], bool]) -> Happenings:
