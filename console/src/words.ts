@@ -18,14 +18,14 @@ export const TIERS: Record<string, Word> = {
 };
 
 export const TRUSTS: Record<string, Word> = {
-  owner: { word: "the owner's word", means: "Trust owner: the highest." },
-  user: { word: "a user's word", means: "Trust user: a person said it, or approved it." },
-  agent: { word: "an agent's word", means: "Trust agent: an agent concluded it." },
+  owner: { word: "from the owner", means: "Trust owner: the highest." },
+  user: { word: "from a user", means: "Trust user: a person said it, or approved it." },
+  agent: { word: "from an agent", means: "Trust agent: an agent concluded it." },
   tool: { word: "from a tool", means: "Trust tool: the answer of a program." },
   document: { word: "from a document", means: "Trust document: it was read in a file." },
   import: { word: "imported", means: "Trust import: it came with a file of another memory.", tone: "warn" },
   web: { word: "from the web", means: "Trust web: anybody may have written the page.", tone: "warn" },
-  unknown: { word: "of unknown origin", means: "Trust unknown: the lowest.", tone: "warn" },
+  unknown: { word: "origin unknown", means: "Trust unknown: the lowest.", tone: "warn" },
 };
 
 const DAY_MS = 86_400_000;
@@ -52,7 +52,7 @@ export function signsOf(memory: Schemas["Record"], now: number): Word[] {
     signs.push({ word: "sensitive", means: "It is left out unless what is sensitive is asked for.", tone: "bad" });
   if (memory.heard) {
     const read = TRUSTS[memory.heard]?.word ?? memory.heard;
-    signs.push({ word: `after reading what is ${read}`, means: `It counts as ${memory.heard}.`, tone: "warn" });
+    signs.push({ word: `after reading: ${read}`, means: `It counts as ${memory.heard}.`, tone: "warn" });
   }
   if (memory.confidence < UNSURE)
     signs.push({

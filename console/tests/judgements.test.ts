@@ -306,7 +306,7 @@ test("a memory has the signs to heed before one believes it, the gravest first",
   ]);
   assert.deepEqual(words({ reinforced_at: "2025-11-01T00:00:00Z" }), ["not confirmed for 394 days"]);
   assert.deepEqual(words({ expires_at: "2026-12-02T12:00:00Z" }), ["expires in 2 days"]);
-  assert.deepEqual(words({ heard: "web" }), ["after reading what is from the web"]);
+  assert.deepEqual(words({ heard: "web" }), ["after reading: from the web"]);
 });
 
 test("a place is named by whose it is", () => {

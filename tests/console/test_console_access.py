@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
@@ -29,6 +31,32 @@ def test_a_screen_has_no_fault_of_access(demo, path, scheme):
             found[width] = faults_of_access(page)
         assert found == {"wide": [], "narrow": []}
         assert not scrolls_sideways(page)
+
+
+#: Widths at which the layout changes, in CSS pixels; a screen is the narrowest just above one.
+STEPS = (480, 760, 900, 1100)
+
+
+def test_the_layout_changes_at_four_widths(demo):
+    with demo.page("/") as page:
+        sheet = page.request.get(demo.url + page.locator("link[rel=stylesheet]").first.get_attribute("href")).text()
+    assert sorted({int(width) for width in re.findall(r"@media[^{]*?(?:max-width:|width<=)\s*(\d+)px", sheet)}) == [
+        *STEPS
+    ]
+
+
+def test_no_screen_is_wider_than_its_window_beside_a_step(demo):
+    wide = []
+    with demo.page("/") as page:
+        for path in [*SCREENS, "/memories?view=table"]:
+            page.goto(f"{demo.url}/console{path}")
+            loaded(page)
+            for step in STEPS:
+                for width in (step, step + 1):
+                    page.set_viewport_size({"width": width, "height": 800})
+                    if scrolls_sideways(page):
+                        wide.append((path, width))
+    assert wide == []
 
 
 def test_the_screen_of_one_memory_has_no_fault_of_access(demo):

@@ -110,19 +110,19 @@ export function RecallLab() {
       <div class="recall-split">
         {query.trim() ? (
           <Shown of={found} rows={8}>
-            {(data) => (
-              <div class="stack">
-                <Hits key={query} of={data} query={query} order={order} limit={limit} />
-                <Expected address={address} query={query} order={order} hits={data.hits.shown} />
-              </div>
-            )}
+            {(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} />}
           </Shown>
         ) : (
           <Empty title="Ask something">
             Each hit is then taken apart: words, meaning, session, and what feedback has taught.
           </Empty>
         )}
-        <Learning />
+        <div class="stack recall-side">
+          {query.trim() && found.data ? (
+            <Expected address={address} query={query} order={order} hits={found.data.hits.shown} />
+          ) : null}
+          <Learning />
+        </div>
       </div>
     </Page>
   );
