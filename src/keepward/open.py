@@ -88,7 +88,8 @@ def open_engine(
     store = open_store(address_of(location), anchor=trust_store_in(config_dir), create=create)
     parts |= {"identity": IdentityFile(identity), "user_file": IdentityFile(user_file)}
     parts |= {
-        "path": str(location),
+        # A relative path names another file from another folder.
+        "path": str(location.absolute() if isinstance(location, Path) and path != ":memory:" else location),
         "policy": policy or Policy(),
         "blobs": store.blob_store() or blobs_of(path),
         **more,

@@ -214,3 +214,9 @@ def test_each_name_is_found_in_either_unicode_form(owner, field, asked):
     wanted = {field: [asked] if field == "tags" else asked}
     for page in ({"limit": None}, {"offset": 0}):
         assert len(owner.list_memories(**wanted, **page, **({"below": True} if field == "key" else {}))) == 2
+
+
+def test_status_names_the_file_of_a_store_from_every_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Memory.open("here.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "c") as memory:
+        assert memory.status()["path"] == str(tmp_path / "here.db")
