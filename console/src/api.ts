@@ -31,8 +31,8 @@ export type Answer<T> = { ok: true; data: T; status: number; etag: string | null
 export const online = signal(true);
 /** What a changing call has to carry; null while there is no session. */
 export const csrf = signal<string | null>(null);
-/** Set once a call was answered with 401: the session has ended, or there never was one. */
-export const shut = signal(false);
+/** The problem of a call that was answered with 401: the session has ended, or there never was one. */
+export const shut = signal<Problem | null>(null);
 
 /** The calls, as `api.GET(path, init)`; pass what they return to `ask`. */
 export const api = createClient<paths>({ baseUrl: location.origin, credentials: "same-origin" });
@@ -50,12 +50,13 @@ export async function ask<T>(
   try {
     const { data, error, response } = await call;
     online.value = true;
-    if (response.status === 401) shut.value = true;
     if (response.ok) {
       const etag = response.headers.get("etag");
       return { ok: true, data: data as Exclude<T, undefined>, status: response.status, etag };
     }
-    return { ok: false, problem: problemOf(error, response.status) };
+    const problem = problemOf(error, response.status);
+    if (response.status === 401) shut.value = problem;
+    return { ok: false, problem };
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") return { ok: false, problem: { ...CANCELLED } };
     online.value = false;

@@ -103,11 +103,7 @@ function Console({ reading }: { reading: boolean }) {
             </Route>
           ))}
           <Route>
-            <Page title="There is no such page">
-              <Empty title="There is nothing at this address">
-                <Link href="/">Go home</Link>
-              </Empty>
-            </Page>
+            <Nothing />
           </Route>
         </Switch>
       </main>
@@ -115,6 +111,19 @@ function Console({ reading }: { reading: boolean }) {
       {menu ? <CommandMenu onClose={() => setMenu(false)} showKeys={() => setHelp(true)} /> : null}
       {help ? <Help onClose={() => setHelp(false)} /> : null}
     </div>
+  );
+}
+
+/** What stands at an address without a screen for who looks. */
+function Nothing() {
+  const here = useLocation()[0];
+  const hidden = screens.find((each) => each.owner && !mayChange() && each.path === here);
+  return (
+    <Page title={hidden ? hidden.title : "There is no such page"}>
+      <Empty title={hidden ? "Only the owner sees this" : "There is nothing at this address"}>
+        <Link href="/">Go home</Link>
+      </Empty>
+    </Page>
   );
 }
 

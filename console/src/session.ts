@@ -33,7 +33,7 @@ export async function enter(): Promise<void> {
     // What somebody else had on the screen is not shown.
     if (before && before.principal !== found.data.principal) return location.reload();
     csrf.value = found.data.csrf;
-    shut.value = false;
+    shut.value = null;
     session.value = {
       state: "open",
       principal: found.data.principal,
@@ -48,10 +48,11 @@ export async function enter(): Promise<void> {
   }
   const open = await ask(api.GET("/memory/status"));
   if (open.ok) {
-    shut.value = false;
+    shut.value = null;
     session.value = { state: "reading" };
   } else {
-    session.value = { state: "closed", why: opened && !opened.ok ? opened.problem : null, ended: before };
+    const why = opened && !opened.ok ? opened.problem : before ? shut.value : null;
+    session.value = { state: "closed", why, ended: before };
   }
 }
 
@@ -72,7 +73,7 @@ function held(): Open | null {
 
 /** Take the screen out of the page until there is a session again: a link that was opened in another tab gives one to this page, too. */
 export function expireSession(): void {
-  session.value = { state: "closed", why: null, ended: held() };
+  session.value = { state: "closed", why: shut.value, ended: held() };
 }
 
 /** Whether this page may decide on what waits: it is the owner's or a reviewer's. */

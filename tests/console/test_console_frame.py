@@ -77,3 +77,19 @@ def test_server_restart_is_reported_and_cleared(console):
         console.start()
         page.get_by_text("live", exact=True).wait_for()
         expect(page.get_by_text("The server does not answer.")).to_have_count(0)
+
+
+def test_an_open_page_whose_token_is_revoked_says_so(console):
+    rita = console.owner.create_token("rita", rights="reviewer").token.id
+    with console.page("/review", credential=rita, expected=["401"]) as page:
+        page.get_by_text("Nothing waits for you").wait_for()
+        console.owner.revoke_token(rita)
+        page.get_by_role("link", name="Commits").click()
+        expect(page.get_by_role("alert")).to_contain_text("was revoked")
+
+
+def test_a_reviewer_is_told_that_a_screen_is_the_owners(console):
+    rita = console.owner.create_token("rita", rights="reviewer").token.id
+    with console.page("/tokens", credential=rita) as page:
+        page.get_by_text("Only the owner sees this").wait_for()
+        page.get_by_role("heading", name="Tokens", level=1).wait_for()

@@ -61,6 +61,10 @@ ANONYMOUS_READS = frozenset(
 _ANONYMOUS_READER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Role.AGENT, can=("read",))
 
 
+#: Why a login session ended whose token is no longer valid.
+_SESSION_ENDED = "the token of this session was revoked or has expired; ask the owner for another, or open a new link"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """The actor of a request."""
@@ -104,7 +108,8 @@ def caller_of(serving: AppState, headers: Headers, *, method: str = "POST", path
         try:
             handle = inspection_handle(serving.session_handle(session.credential))
         except Unauthorised as exc:
-            raise unauthenticated(wrong=True) from exc
+            # Whoever has the session had the token: this reveals nothing.
+            raise unauthenticated(wrong=True, detail=_SESSION_ENDED) from exc
         if method not in _SAFE and not _same(headers.get(CSRF_HEADER, ""), csrf_token_of(name)):
             raise Problem(
                 403, "csrf", f"a change by a login session needs its token in {CSRF_HEADER}; GET /session returns it"
