@@ -29,6 +29,9 @@ interface Props {
   mark?: number;
 }
 
+// As much of a number as fits beside the axis: `20K`.
+const compact = new Intl.NumberFormat(undefined, { notation: "compact" });
+
 export function Chart({ label, times, lines, height = 140, range, onBrush, mark }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const brush = useRef(onBrush);
@@ -57,7 +60,7 @@ export function Chart({ label, times, lines, height = 140, range, onBrush, mark 
           x: { time: true },
           y: range ? { range } : { range: (_, least, most) => [Math.min(0, least), Math.max(1, most * 1.08)] },
         },
-        axes: [axis, { ...axis, size: 42 }],
+        axes: [axis, { ...axis, size: 42, values: (_, ticks) => ticks.map((tick) => compact.format(tick)) }],
         series: [
           {},
           ...lines.map((each): uPlot.Series => ({

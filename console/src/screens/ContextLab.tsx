@@ -123,7 +123,7 @@ function Compile({ address }: { address: Address }) {
             id="objective"
             type="search"
             value={asked.objective}
-            placeholder="Is there sesame in the walnut bread?"
+            placeholder="A question or a task, as an agent would put it"
             onInput={(event) => address.set({ q: event.currentTarget.value })}
           />
         </label>

@@ -40,7 +40,7 @@ const MEANS: Record<string, string> = {
   human: "who the people are",
   operating_rules: "what holds whatever is asked",
   mission: "what the agent is for",
-  workspace_state: "where things stand",
+  workspace_state: "what is under way",
 };
 
 // Sections of a context that do not depend on the question, and a budget that has room for them.

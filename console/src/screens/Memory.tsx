@@ -351,7 +351,7 @@ function Versions({ items }: { items: readonly Schemas["Version"][] }) {
           <Button small onClick={() => setAll(true)}>
             All {newest.length} versions
             {said.length < newest.length
-              ? `, ${counted(newest.length - said.length, "one", "ones")} by maintenance`
+              ? `, ${(newest.length - said.length).toLocaleString()} of them by maintenance`
               : ""}
           </Button>
         </div>

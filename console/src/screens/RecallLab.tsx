@@ -82,7 +82,7 @@ export function RecallLab() {
             id="query"
             type="search"
             value={asked}
-            placeholder="What is left over on Tuesdays?"
+            placeholder="A question, as an agent would put it"
             onInput={(event) => address.set({ q: event.currentTarget.value })}
           />
         </label>

@@ -444,8 +444,8 @@ function Row({ item, problem, onRetry, on, chosen, onOpen, onToggle }: RowProps)
           {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
           {item.steps.length > 1 ? <Tag>{`${item.steps.length} changes`}</Tag> : null}
           {reason ? (
-            <Tag tone={severityOf(reason)} title={reason.detail}>
-              {codeName(reason.code)}
+            <Tag tone={severityOf(reason)} title={`${codeName(reason.code)}: ${reason.detail}`}>
+              {gateName(reason.gate)}
             </Tag>
           ) : null}
           {chosen ? <span class="unheard">, selected</span> : null}

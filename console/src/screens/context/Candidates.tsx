@@ -131,7 +131,7 @@ function Row({ candidate, on, onChoose }: { candidate: Candidate; on: boolean; o
       >
         <MemoryText text={candidate.text || "[erased]"} one />
         {candidate.now === null ? null : (
-          <span class="small soft">
+          <span class="small soft cut">
             now: <MemoryText text={candidate.now || "[erased]"} one />
           </span>
         )}
