@@ -167,7 +167,7 @@ def test_a_reviewer_is_told_from_the_owner(console):
         page.locator("article button[aria-disabled=false]", has_text="Approve").first.click()
         page.get_by_text("Nothing waits for you").wait_for()
     console.owner.revoke_token(rita.id)
-    with console.page("/about?name=operator:rita") as page:
+    with console.page("/about?name=rita") as page:
         head = page.get_by_role("region", name="Who it is")
         expect(head.get_by_role("list", name="Tokens")).to_contain_text("revoked")
         expect(head.get_by_role("definition").first).to_have_text("reviewer")

@@ -10,6 +10,7 @@ const ACTORS: Record<string, string> = {
   agent: "agent",
   // A reviewer decides and writes nothing: what an operator wrote, an owner wrote.
   operator: "owner",
+  reviewer: "reviewer",
   job: "job of the store",
   system: "the store itself",
 };
@@ -32,6 +33,7 @@ export function tokensOf<T extends Token>(name: string, tokens: readonly T[]): T
   const kinds: Record<string, readonly string[]> = {
     agent: ["agent"],
     operator: ["owner", "reviewer"],
+    reviewer: ["reviewer"],
     user: ["agent"],
   };
   return tokens.filter(

@@ -4,7 +4,7 @@ import type { Schemas } from "../../api";
 import type { Found } from "../../load";
 
 // What stands before a name to say what sort of actor it is.
-const KINDS = ["user", "agent", "operator", "job", "system"];
+const KINDS = ["user", "agent", "operator", "reviewer", "job", "system"];
 // What may be a part of a scope.
 const PART = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/;
 

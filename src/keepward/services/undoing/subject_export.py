@@ -103,7 +103,7 @@ class _Subject:
         if not bare:
             raise InvalidInput("name whom or what to export, such as `olga brandt` or `agent:planner`")
         # Only a kind of actor stands before a name; a page such as https://a.example is a name as a whole.
-        self.bare = bare if kind in {*_PLACES, "operator"} else self.name
+        self.bare = bare if kind in {*_PLACES, "operator", "reviewer"} else self.name
         self.scopes = tuple(f"/{place}/{self.bare}".casefold() for place in _PLACES.get(kind, ()))
         self._mention = re.compile(rf"(?<!\w){re.escape(self.bare)}(?!\w)", re.IGNORECASE)
 
