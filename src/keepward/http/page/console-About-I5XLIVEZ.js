@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-VBZWRGZK.js";import"./console-chunk-2ED7BJBZ.js";import"./console-chunk-IYTLZRHF.js";import"./console-chunk-IXDQWPDI.js";import"./console-chunk-2F7JNIEB.js";import"./console-chunk-5KN5G7JJ.js";import"./console-chunk-LRPSLIOP.js";export{a as About,b as Erase,c as Everything};

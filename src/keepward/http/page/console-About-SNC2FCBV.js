@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-ALBSP6GN.js";import"./console-chunk-3U7BOK3A.js";import"./console-chunk-4YWAAGTH.js";import"./console-chunk-QVUF4Q4G.js";import"./console-chunk-VLHY24GB.js";import"./console-chunk-FCLOYGKP.js";import"./console-chunk-T22HBI6P.js";export{a as About,b as Erase,c as Everything};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-IXDQWPDI.js";import"./console-chunk-2F7JNIEB.js";import"./console-chunk-5KN5G7JJ.js";import"./console-chunk-LRPSLIOP.js";export{c as Detail,a as Sources,b as Unknown};

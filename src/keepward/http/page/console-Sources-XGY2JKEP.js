@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-QVUF4Q4G.js";import"./console-chunk-VLHY24GB.js";import"./console-chunk-FCLOYGKP.js";import"./console-chunk-T22HBI6P.js";export{c as Detail,a as Sources,b as Unknown};

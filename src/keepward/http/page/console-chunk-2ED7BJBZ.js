@@ -1,1 +1,0 @@
-import{Ga as n,a as p,aa as a,hb as e}from"./console-chunk-LRPSLIOP.js";function i({memory:t}){return a(p,{children:[t.subject?a("span",{children:["about ",a(e,{name:t.subject})]}):null,a("span",{children:["said by ",a(e,{name:t.speaker??t.text_by})]}),a(n,{at:t.text_at})]})}export{i as a};
