@@ -378,7 +378,7 @@ class Memory(LocalHandle, Tools):
 
     def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
-        context = request_context_of(self, owners="reading the whole journal")
+        context = request_context_of(self, owners="reading the journal")
         return context.store.events(context.tenant, after=after)
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:

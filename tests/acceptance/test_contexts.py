@@ -206,8 +206,8 @@ def test_the_parts_of_a_hit_sum_to_its_order(filled):
 
 
 def test_each_signal_of_a_hit_has_its_part(filled):
-    filled.remember_many([{"text": f"Rye bread takes {n} hours, says Ana", "session": "kitchen"} for n in range(3)])
-    filled.remember("It rises in the warm kitchen and takes hours", tier="episodic", kind="event", session="kitchen")
+    said = ("Rye bread takes three hours", "Bread that takes hours rises in the warm kitchen")
+    filled.add([{"role": "user", "content": text} for text in said], session="kitchen", extract=False)
     hits = filled.recall("How many hours does rye bread take?")
     assert all(hits[0].parts[name] > 0 for name in ("cover", "meaning", "cosine"))
     # Only a better hit of the same session adds to one.

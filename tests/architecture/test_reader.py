@@ -43,6 +43,7 @@ WITHOUT_READER = {
         "replaced_texts",
         "versions",
     },
+    "subject_export": {"events"},
     "planners": {"find", "records", "steps"},
     "provenance": {"Proposal", "commit", "events", "history"},
     "runner": {"Proposal"},

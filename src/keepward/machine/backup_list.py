@@ -10,6 +10,7 @@ from typing import Any
 from keepward.core.serialization import tenant_digest
 from keepward.core.value import from_micros
 from keepward.errors import KeepwardError
+from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import RequestContext
 
 #: A backup that is older, and lacks commits, is due again.
@@ -46,7 +47,7 @@ def backup_status(context: RequestContext, commits: int) -> dict[str, Any]:
         if not _exists(entry["path"]):
             found["missing"] += 1
             continue
-        at = from_micros(entry["at"])
+        at, covered = from_micros(entry["at"]), VisibleReader(context).commits_until(covered, commits)
         late = covered < commits and context.clock.now() - at > DUE_AFTER
         path = entry["path"] if context.actor.is_owner else None
         return {**found, "state": "due" if late else "fresh", "at": at.isoformat(), "path": path, "commits": covered}

@@ -7,7 +7,7 @@ Invariants
 (1) Before a fork each handle closes its connections, unless one of them is in use.
 (2) A child is refused every file that was open at the fork, also where Python did not announce the fork.
 (3) A child is refused all of SQLite if another thread was inside SQLite at the fork: that thread may have held a mutex
-    of the library, and nobody releases the mutex in the child.
+    of the library, and nothing releases the mutex in the child.
 """
 
 from __future__ import annotations

@@ -93,27 +93,27 @@ def _with(run: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     return {"last": run, "open": None if covers else earlier}
 
 
-def verification_status(context: RequestContext) -> dict[str, Any]:
-    """Return what ``status`` reports of verifications, as JSON values.
+def verification_status(context: RequestContext, commits: int) -> dict[str, Any]:
+    """Return what ``status`` reports of verifications, as JSON values; the handle sees so many ``commits``.
 
     ``state`` is ``damaged`` from the first fault to the next run without any over at least as much; ``intact`` if the
     newest run found none; ``unverified`` before the first.
     """
     found = _document(context.store, context.tenant)
     last, faulty = found.get("last"), found.get("open")
-    sees_rows = VisibleReader(context).sees_store
+    reader = VisibleReader(context)
     return {
         "state": "damaged" if faulty else "intact" if last else "unverified",
         "at": _time(last),
         "by": last["by"] if last else None,
         "everywhere": bool(last and last["everywhere"]),
-        "commits": last["commits"] if last else 0,
+        "commits": reader.commits_until(last["commits"], commits) if last else 0,
         "faults": faulty["faults"] if faulty else 0,
         "damaged_since": _time(faulty),
         "first_faults": [
             {"check": check, "row": row, "detail": detail} for check, row, detail in (faulty["first"] if faulty else ())
         ]
-        if sees_rows
+        if reader.sees_store
         else [],
     }
 

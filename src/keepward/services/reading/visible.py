@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -511,6 +512,13 @@ class VisibleReader:
             if len(read) < page:
                 return
             before = read[-1].commit.seq
+
+    def commits_until(self, seq: int, visible: int) -> int:
+        """Return how many of its ``visible`` commits have at most this number; of the store all of them count."""
+        if self.sees_store:
+            return seq
+        newest = self.commits(before=None, page=50, kind=None, actor=None)
+        return visible - sum(1 for _ in takewhile(lambda view: view.commit.seq > seq, newest))
 
     def commits_changing(
         self, ids: Sequence[str], fields: Sequence[str], *, after: int, until: int

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Why a memory is in an export, the closest bond first.
 BONDS = ("about", "own", "said", "mentions")
 #: The scopes of a name, by the kind of its actor; a name without a kind has all of them.
-_PLACES = {"user": ("users",), "agent": ("agents",), "": ("users", "agents", "projects")}
+_SCOPE_FOLDERS = {"user": ("users",), "agent": ("agents",), "": ("users", "agents", "projects")}
 #: What no export of a subject has.
 _LEFT_OUT = (
     "Memories that mean it by another name, by a pronoun, or as a part of a longer word.",
@@ -102,9 +102,9 @@ class _Subject:
         kind, _, bare = self.name.rpartition(":")
         if not bare:
             raise InvalidInput("name whom or what to export, such as `olga brandt` or `agent:planner`")
-        # Only a kind of actor stands before a name; a page such as https://a.example is a name as a whole.
-        self.bare = bare if kind in {*_PLACES, "operator", "reviewer"} else self.name
-        self.scopes = tuple(f"/{place}/{self.bare}".casefold() for place in _PLACES.get(kind, ()))
+        # Only a kind of actor precedes a name; a page such as https://a.example is a complete name.
+        self.bare = bare if kind in {*_SCOPE_FOLDERS, "operator", "reviewer"} else self.name
+        self.scopes = tuple(f"/{folder}/{self.bare}".casefold() for folder in _SCOPE_FOLDERS.get(kind, ()))
         self._mention = re.compile(rf"(?<!\w){re.escape(self.bare)}(?!\w)", re.IGNORECASE)
 
     def bond_of(self, fields: dict[str, Any]) -> str | None:
