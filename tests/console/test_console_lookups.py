@@ -106,5 +106,5 @@ def test_filters_beside_a_search_count_what_was_found(console):
     with console.page("/memories?q=tide+of+pier") as page:
         page.get_by_text("3 memories found").wait_for()
         tier = page.get_by_role("group", name="Tier")
-        expect(tier.get_by_role("checkbox", name="archival")).to_have_accessible_name("archival 3")
+        expect(tier.get_by_role("checkbox", name="archival")).to_have_accessible_name("long-term archival 3")
         expect(page.get_by_role("complementary", name="Filters")).not_to_contain_text("ledger")
