@@ -136,7 +136,7 @@ class Rest(Library):
     def make(self, name: str, at: Stage, token: str) -> Answer:
         about, args = operation_of(name), dict(at.fill(EXAMPLES[name].args))
         filters = args.pop("filters", None)
-        given = args | (msgspec.structs.asdict(filters) if filters is not None else {})
+        given = args | (filters or {})
         arguments = {wire: (each, given.get(each.name)) for wire, each in about.arguments.items()}
         sent = {wire: value for wire, (each, value) in arguments.items() if value not in (None, each.default)}
         path = about.path.format_map(sent)
