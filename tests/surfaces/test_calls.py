@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import pytest
 from http_fixtures import BASE, HttpTestServer
 from mcp_made import call, result_text, served
