@@ -140,7 +140,7 @@ def _status(context: RequestContext) -> dict[str, Any]:
         "stuck_drafts": sum(now - at > STUCK_AFTER for at in created),
         "blocks": _blocks(context),
         "reranker": reranker_status(context),
-        "verification": verification_status(context, facts["commits"]),
+        "verification": verification_status(context),
         "backups": backup_status(context, facts["commits"]),
         "jobs": jobs,
     }

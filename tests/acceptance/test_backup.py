@@ -405,7 +405,7 @@ def test_doctor_warns_of_an_old_backup_only_if_something_was_written_since(owner
     assert str(copy) in backup_check(owner).detail
 
 
-def test_doctor_warns_that_there_is_no_backup_once_the_store_is_a_week_old(owner, number, clock):
+def test_doctor_warns_if_a_week_old_store_has_no_backup(owner, number, clock):
     assert not backup_check(owner).warning
     clock.move(days=8)
     assert backup_check(owner).warning

@@ -110,7 +110,24 @@ def test_a_narrow_handle_learns_the_state_and_no_rows(filled: Memory, path: Path
     assert state(filled)["state"] == "damaged"
 
 
-def test_a_store_that_can_only_be_read_is_verified_and_says_that_nothing_is_stored(
+@pytest.mark.promise("Z11")
+def test_narrow_handle_counts_only_its_own_verified_and_copied_commits(
+    filled: Memory, path: Path | str, tmp_path: Path
+) -> None:
+    for n in range(2):
+        filled.at(scope="/users/ana").remember(f"Ana sails on day {n}", tier="archival")
+    filled.verify()
+    if isinstance(path, Path):
+        filled.backup(tmp_path / "copy.db")
+    narrow = filled.as_actor(Actor.agent("orion")).at(scope="/agents/orion")
+    narrow.remember("The pier is long", tier="archival")
+    found = narrow.status()
+    assert (found["commits"], found["verification"]["commits"], found["verification"]["by"]) == (4, 3, None)
+    assert found["backups"]["commits"] == (3 if isinstance(path, Path) else 0)
+    assert state(filled)["commits"] == 5
+
+
+def test_read_only_store_is_verified_without_a_stored_result(
     filled: Memory, path: Path | str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: Any
 ) -> None:
     filled.close()

@@ -137,7 +137,7 @@ def test_everything_about_a_person_is_exported_in_one_act(console):
     assert written["memories"] == to_json(console.owner.export_subject("olga brandt"))["memories"]
 
 
-def test_the_page_of_an_agent_says_who_it_is_what_it_proposed_and_what_it_was_given(console):
+def test_page_of_an_agent_shows_its_rights_proposals_and_contexts(console):
     owner = console.owner
     owner.create_token("orion", rights="agent", scope="/agents/orion")
     orion = console.agent("orion")

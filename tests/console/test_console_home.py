@@ -244,7 +244,7 @@ def part(page, name):
     return page.get_by_role("region", name="News").get_by_role("region", name=name)
 
 
-def test_news_count_all_of_the_week_and_not_the_newest_page_of_it(console):
+def test_news_count_more_than_one_page_of_the_week(console):
     owner = console.owner
     put_records(owner, [f"Entry {n} of the ledger." for n in range(1_202)])
     for n in range(60):

@@ -275,7 +275,7 @@ def test_two_contexts_are_compared_older_first_whichever_was_chosen_first(ferry)
             expect(page.get_by_role("region", name="Older context")).to_contain_text("8 mg")
 
 
-def test_parts_of_a_score_sum_to_it_and_no_memory_is_its_own_session(ferry):
+def test_parts_of_a_score_sum_without_the_own_session(ferry):
     with ferry.page(f"/recall?q={QUESTION}") as page:
         hits = page.get_by_role("region", name="Hits").get_by_role("listitem")
         hits.first.wait_for()

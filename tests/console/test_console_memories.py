@@ -248,13 +248,18 @@ def test_a_damaged_memory_is_said_to_be_damaged(console, bakery):
         page.get_by_role("heading", name="Integrity", level=1).wait_for()
 
 
+def found_by_keys(page, words):
+    """Search from the keyboard; return the rows of what is found."""
+    page.get_by_role("link", name="Rye dough").wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type(words)
+    return page.get_by_role("grid", name="Memories that were found").get_by_role("row")
+
+
 def test_arrows_walk_what_a_search_found_and_enter_opens_it(console, bakery):
     console.agent().remember("Rye rolls are baked twice", tier="archival", reason="seen")
     with console.page("/memories") as page:
-        page.get_by_role("link", name="Rye dough").wait_for()
-        page.keyboard.press("/")
-        page.keyboard.type("rye")
-        rows = page.get_by_role("grid", name="Memories that were found").get_by_role("row")
+        rows = found_by_keys(page, "rye")
         expect(rows).to_have_count(3)
         box = page.get_by_role("combobox", name="Search by words")
         for _ in range(2):
@@ -270,10 +275,7 @@ def test_arrows_walk_what_a_search_found_and_enter_opens_it(console, bakery):
 
 def test_escape_leaves_a_search_with_what_it_found_and_keys_go_on(console, bakery):
     with console.page("/memories") as page:
-        page.get_by_role("link", name="Rye dough").wait_for()
-        page.keyboard.press("/")
-        page.keyboard.type("rye")
-        rows = page.get_by_role("grid", name="Memories that were found").get_by_role("row")
+        rows = found_by_keys(page, "rye")
         expect(rows).to_have_count(2)
         page.keyboard.press("Escape")
         box = page.get_by_role("combobox", name="Search by words")

@@ -214,6 +214,13 @@ def test_thirty_are_approved_with_one_confirmation_that_lists_them(console):
     assert len(texts(console)) == 30
 
 
+def select_all(page, count):
+    settle(page)
+    page.keyboard.press("x")
+    page.get_by_role("button", name=f"Select all {count}").click()
+    page.get_by_text(f"{count} selected").wait_for()
+
+
 def read_all(page, count):
     """Go from one unread proposal of a batch to the next, until all were on screen."""
     rows = page.get_by_role("list", name="What is in the batch").get_by_role("listitem")
@@ -236,10 +243,7 @@ def read_all(page, count):
 def test_what_was_read_of_a_batch_is_approved_and_the_rest_stays_selected(console):
     wait(console, 30)
     with console.page("/review") as page:
-        settle(page)
-        page.keyboard.press("x")
-        page.get_by_role("button", name="Select all 30").click()
-        page.get_by_text("30 selected").wait_for()
+        select_all(page, 30)
         page.keyboard.press("a")
         dialog = page.get_by_role("dialog")
         rows = dialog.get_by_role("listitem").filter(has_text="seen")
@@ -257,11 +261,7 @@ def test_what_was_read_of_a_batch_is_approved_and_the_rest_stays_selected(consol
 def test_all_that_one_proposed_is_rejected_at_once(console):
     wait(console, 30)
     with console.page("/review") as page:
-        settle(page)
-        page.keyboard.press("x")
-        page.get_by_role("button", name="Select all 30").click()
-        page.get_by_text("30 selected").wait_for()
-        page.get_by_text("30 selected").wait_for()
+        select_all(page, 30)
         page.keyboard.press("r")
         page.get_by_role("dialog").get_by_role("textbox").fill("a flood")
         page.keyboard.press("Enter")

@@ -63,7 +63,7 @@ def erase(
     data: dict[str, Any] = {"applied": bool(apply), **blank}
     if certificate:
         data["certificate"] = memory.certificate(ids[0])
-        return CommandResult(data, lambda screen, data: screen.verbatim(_shown(data["certificate"], html)))
+        return CommandResult(data, lambda screen, data: screen.verbatim(_certificate_text(data["certificate"], html)))
     if apply is not None:
         done = memory.erase(apply, ids, **chosen)
         data |= {**done.to_dict(), "certificate": memory.certificate(done.commit.id)}
@@ -76,7 +76,7 @@ def erase(
     return CommandResult(data, _show_erasure(), messages=tuple(notes))
 
 
-def _shown(certificate: dict[str, Any], html: bool) -> str:
+def _certificate_text(certificate: dict[str, Any], html: bool) -> str:
     if not html:
         return json.dumps(certificate, indent=2)
     from keepward.interchange.certificate import certificate_page

@@ -61,7 +61,7 @@ class Activity(Value):
     series: tuple[Series, ...]
     #: Number of further series.
     more: int
-    #: Number of memories with a version that does not match its seal; such versions are not counted.
+    #: How many memories have a version that does not match its seal. These versions are not counted above.
     damaged: int = 0
 
 

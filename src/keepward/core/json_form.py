@@ -1,4 +1,4 @@
-"""Values as JSON: the canonical form that is hashed, the form that is stored, and the form that a server sends.
+"""The three JSON forms of a value: ``canonical`` for hashes, ``encode`` for the store, ``encode_json`` for callers.
 
 ``canonical`` is RFC 8785 for objects, arrays, strings, booleans, null and integers within 2**53; it refuses floating
 point numbers. Stored strings contain no NUL and no lone surrogate. A result is an object with the names of its fields.

@@ -84,7 +84,7 @@ class Filter(Data):
         return scope in self.scopes or (self.below is not None and lies_below(scope, self.below))
 
     def passes(self, record: Record) -> bool:
-        """Whether a memory passes. The conditions of SQL and the mask of the index select the same memories."""
+        """Whether a memory passes; lists by SQL and the mask of the search index select the same memories."""
         now = from_micros(self.now) if self.now else None
         status = record.status if now is None else record.status_at(now)
         happened = record.happened_at

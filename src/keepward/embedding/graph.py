@@ -100,7 +100,7 @@ class _Graph:
         inputs = [f"{names[0]}.{part}" for part in ("rounded", "steps", "zeros", "bias")]
         spread: NDArray[np.float32] | None = None
         if after is not None:
-            # The range of the layer's states, as multiples of the median, at least 1.
+            # How far each state of the layer reaches, as a multiple of the median reach, at least 1.
             reach = np.abs(self._weights[after + ".bias"]) + 3 * np.abs(self._weights[after + ".weight"])
             spread = np.asarray(np.maximum(reach / np.median(reach), 1), dtype=np.float32)
         if inputs[0] not in self._constants:

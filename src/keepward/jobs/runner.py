@@ -203,7 +203,7 @@ class _JobRun:
         """Plan the job, and propose the planned batches."""
         assert self._job.plan is not None
         engine, tenant, now = self._context.engine, self._context.tenant, self._context.clock.now()
-        # This job's proposals that are pending or were rejected.
+        # What this job has proposed before: it waits for a decision, or was rejected.
         queue = [
             item
             for state in ("pending", "rejected")

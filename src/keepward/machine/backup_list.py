@@ -13,14 +13,14 @@ from keepward.errors import KeepwardError
 from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import RequestContext
 
-#: A backup that is older, and lacks commits, is due again.
+#: Another backup is due if the newest is older than this and lacks commits.
 DUE_AFTER = timedelta(days=7)
-#: Listed backups that are looked for, newest first.
+#: At most so many listed backups, newest first, are sought on the disk.
 _MAX_SOUGHT = 20
 
 
 def backup_status(context: RequestContext, commits: int) -> dict[str, Any]:
-    """Return what ``status`` reports of the newest backup that exists, as JSON values.
+    """Return what ``status`` reports of the newest backup that exists, as JSON values; the handle sees ``commits``.
 
     ``state`` is ``fresh``, ``due``, ``none``, or ``unknown`` where `keepward backup` makes none: for a database, in
     memory, or without a list. A backup counts only if it is of this store, which has the commit that it ends with. Its
@@ -47,7 +47,7 @@ def backup_status(context: RequestContext, commits: int) -> dict[str, Any]:
         if not _exists(entry["path"]):
             found["missing"] += 1
             continue
-        at, covered = from_micros(entry["at"]), VisibleReader(context).commits_until(covered, commits)
+        at, covered = from_micros(entry["at"]), VisibleReader(context).commits_until(covered)
         late = covered < commits and context.clock.now() - at > DUE_AFTER
         path = entry["path"] if context.actor.is_owner else None
         return {**found, "state": "due" if late else "fresh", "at": at.isoformat(), "path": path, "commits": covered}

@@ -534,7 +534,7 @@ class DocumentWrites(DocumentReads):
         self._put(document, anyway=isinstance(value, JobRow))
 
     def replace_artefact(self, value: ReceiptArtefact) -> None:
-        """Store a text instead of that of its kind and version, also in a tenant whose row is damaged."""
+        """Replace the text of the same kind and version, even if the row of the tenant does not match its seal."""
         self._put(document_of(value), anyway=True)
 
     def put_all(self, values: Iterable[DocumentValue]) -> None:

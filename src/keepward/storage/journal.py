@@ -119,6 +119,11 @@ class JournalReads(Snapshot):
         found = self._run("commits_within", tenant, ids=json_array(ids), **scope_parameters(scopes))
         return [name for (name,) in found]
 
+    def commits_until(self, tenant: str, seq: int, scopes: ScopeRange) -> int:
+        """Return how many of the first ``seq`` commits changed a memory that is in the scopes now."""
+        ((count,),) = self._run("commits_until", tenant, until=seq, **scope_parameters(scopes))
+        return int(count)
+
     def commit(self, tenant: str, commit_id: str) -> CommitView | None:
         """Return a commit by id, by seq in decimal, or by unique prefix of at least 8 characters, in this order.
 

@@ -72,7 +72,8 @@ _ALL = 1 << 60
 _DAY = 86_400_000_000
 _LIVE = "l.status = 'active' AND (l.expires_at IS NULL OR l.expires_at > :now)"
 _LAPSED = "l.status = 'active' AND l.expires_at <= :now"
-#: What happened to a memory since the instant ``since``, whose first commit has the position ``first``.
+#: Conditions on a memory: it was learned, changed, ended or erased since the instant ``since``. The first event since
+#: then has the position ``first``.
 _RECENT = {
     "learned": "l.arrival >= :first AND l.status <> 'erased'",
     "changed": f"l.arrival < :first AND l.position >= :first AND l.written_at >= :since AND {_LIVE}",

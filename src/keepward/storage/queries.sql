@@ -539,6 +539,10 @@ SELECT DISTINCT scope FROM listed WHERE tenant = :tenant ORDER BY scope;
 SELECT c.id FROM commits c
  WHERE c.tenant = :tenant AND c.id IN (SELECT value FROM json_each(:ids)) AND {{touches_scopes}} ORDER BY c.seq;
 
+-- commits_until --
+SELECT count(DISTINCT e.seq) FROM events e JOIN records r ON r.tenant = e.tenant AND r.id = e.memory_id
+ WHERE e.tenant = :tenant AND e.seq <= :until AND {{in_scopes}};
+
 -- commits_before --
 -- Of a kind and with a part in their details, where these are named; what was erased may have had it.
 {{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before

@@ -1,7 +1,7 @@
-"""The results of verifications: of the newest one, and of one that found faults and that no later one refutes.
+"""The stored results of two verifications of a tenant: the newest one, and the newest with faults, while these hold.
 
-One stored document of each tenant has them, outside the journal. It takes no right to write: a caller gives only the
-command to verify. Faults stay until a run without any checks at least as much.
+They are in one document outside the journal. Every caller who may verify has its result stored, without another right.
+Faults hold until a verification that checks at least as much finds none.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _document(reader: Any, tenant: str) -> dict[str, Any]:
         return {"open": {"at": 0, "everywhere": True, "commits": 0, **_FORGED}}
 
 
-#: The run that an edited document counts as, until one without faults.
+#: A document that does not match its seal counts as a run with this fault.
 _FORGED = {
     "faults": 1,
     "first": [["seals", "documents", "the result of the newest verification does not match its seal"]],
@@ -93,11 +93,12 @@ def _with(run: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     return {"last": run, "open": None if covers else earlier}
 
 
-def verification_status(context: RequestContext, commits: int) -> dict[str, Any]:
-    """Return what ``status`` reports of verifications, as JSON values; the handle sees so many ``commits``.
+def verification_status(context: RequestContext) -> dict[str, Any]:
+    """Return what ``status`` reports of verifications, as JSON values.
 
     ``state`` is ``damaged`` from the first fault to the next run without any over at least as much; ``intact`` if the
-    newest run found none; ``unverified`` before the first.
+    newest run found none; ``unverified`` before the first. A handle that does not see every scope learns of its own
+    commits only, and not who verified.
     """
     found = _document(context.store, context.tenant)
     last, faulty = found.get("last"), found.get("open")
@@ -105,9 +106,9 @@ def verification_status(context: RequestContext, commits: int) -> dict[str, Any]
     return {
         "state": "damaged" if faulty else "intact" if last else "unverified",
         "at": _time(last),
-        "by": last["by"] if last else None,
+        "by": last["by"] if last and reader.sees_store else None,
         "everywhere": bool(last and last["everywhere"]),
-        "commits": reader.commits_until(last["commits"], commits) if last else 0,
+        "commits": reader.commits_until(last["commits"]) if last else 0,
         "faults": faulty["faults"] if faulty else 0,
         "damaged_since": _time(faulty),
         "first_faults": [

@@ -20,7 +20,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -513,12 +512,10 @@ class VisibleReader:
                 return
             before = read[-1].commit.seq
 
-    def commits_until(self, seq: int, visible: int) -> int:
-        """Return how many of its ``visible`` commits have at most this number; of the store all of them count."""
-        if self.sees_store:
-            return seq
-        newest = self.commits(before=None, page=50, kind=None, actor=None)
-        return visible - sum(1 for _ in takewhile(lambda view: view.commit.seq > seq, newest))
+    def commits_until(self, seq: int) -> int:
+        """Return how many of the first ``seq`` commits changed a memory in its scopes; all of them if it sees all."""
+        scopes = self.overseen_scopes
+        return seq if scopes is None else self.context.store.commits_until(self.context.tenant, seq, scopes)
 
     def commits_changing(
         self, ids: Sequence[str], fields: Sequence[str], *, after: int, until: int
