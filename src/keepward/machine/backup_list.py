@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from keepward.core.serialization import tenant_digest
 from keepward.core.value import from_micros
-from keepward.errors import KeepwardError
 from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import RequestContext
 
@@ -51,8 +50,8 @@ def backup_status(context: RequestContext, commits: int) -> dict[str, Any]:
         late = covered < commits and context.clock.now() - at > DUE_AFTER
         path = entry["path"] if context.actor.is_owner else None
         return {**found, "state": "due" if late else "fresh", "at": at.isoformat(), "path": path, "commits": covered}
-    began = _began(context)
-    late = began is not None and context.clock.now() - began > DUE_AFTER
+    first = context.store.commit_stamp(context.tenant, 1)
+    late = first is not None and context.clock.now() - first[1] > DUE_AFTER
     return {**found, "state": "due" if late else "none"}
 
 
@@ -61,23 +60,12 @@ def _commits_in(context: RequestContext, entry: dict[str, Any]) -> int | None:
     named = entry["heads"].get(tenant_digest(context.tenant))
     if named is None:
         return 0
-    seq = str(named).partition(":")[0]
-    with suppress(KeepwardError):
-        view = context.store.commit(context.tenant, seq)
-        if view is not None and f"{seq}:{view.commit.hash.hex()[:16]}" == named:
-            return view.commit.seq
-    return None
+    seq = int(str(named).partition(":")[0])
+    stamp = context.store.commit_stamp(context.tenant, seq)
+    return seq if stamp is not None and stamp[0].name == named else None
 
 
 def _exists(path: str) -> bool:
     with suppress(OSError):
         return Path(path).is_file()
     return False
-
-
-def _began(context: RequestContext) -> datetime | None:
-    """Return when the first commit was made."""
-    with suppress(KeepwardError):
-        view = context.store.commit(context.tenant, "1")
-        return None if view is None else view.commit.at
-    return None

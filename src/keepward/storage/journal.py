@@ -20,6 +20,7 @@ from keepward.core.commit import (
     CommitDetails,
     Event,
     EventPosition,
+    Head,
     Step,
     commit_hash,
     decode_details,
@@ -141,6 +142,11 @@ class JournalReads(Snapshot):
                     raise InvalidInput("more than one commit begins so; give more of its id")
                 row = rows[0] if rows else None
             return None if row is None else self._view(db, tenant, CommitRow._make(row))
+
+    def commit_stamp(self, tenant: str, seq: int) -> tuple[Head, datetime] | None:
+        """Return the head that a commit left, and its instant, as stored and unchecked; None if there is none."""
+        found = self._run("commit_stamp", tenant, seq=seq)
+        return next(((Head(seq=seq, hash=digest), from_micros(at)) for digest, at in found), None)
 
     def newest_commit_at(self, tenant: str, at: datetime) -> int:
         """Return the seq of the newest commit whose time is at most an instant; 0 without one.

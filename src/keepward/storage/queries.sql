@@ -42,6 +42,9 @@ SELECT DISTINCT tenant FROM commits ORDER BY tenant;
 -- commit_hash_at --
 SELECT hash FROM commits WHERE tenant = :tenant AND seq = :seq;
 
+-- commit_stamp --
+SELECT hash, at FROM commits WHERE tenant = :tenant AND seq = :seq;
+
 -- newest_commit_at --
 -- In the order of the chain, read from its end.
 SELECT coalesce((SELECT seq FROM commits WHERE tenant = :tenant AND at <= :at ORDER BY seq DESC LIMIT 1), 0);
