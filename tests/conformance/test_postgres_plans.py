@@ -39,7 +39,14 @@ READS = sorted(
 WHOLE = {
     *("alike", "all_deliveries", "all_documents", "all_minhashes", "all_records", "attached_blobs"),
     *("blob_paths", "candidate_sample", "candidates_seen", "commit_ids_by_prefix", "commit_payloads"),
-    *("commit_receipts_between", "commits_after", "commits_of_kind", "counts_of_records", "document_ids"),
+    *(
+        "commit_receipts_between",
+        "commits_after",
+        "commits_of_kind",
+        "commits_until",
+        "counts_of_records",
+        "document_ids",
+    ),
     *("document_seals", "document_tenants", "documents", "documents_in", "events_from", "everyone"),
     *("facts_journal", "facts_journal_in", "facts_usage", "find", "find_naming", "indexed_as_of", "lapsed"),
     *("least_worth_of_tier", "link_rows", "listed_as_of", "misordered", "newest_as_of"),
@@ -128,6 +135,7 @@ def values(filled: EventStore) -> dict[str, Any]:
         "after": 9_000,
         "arrivals": [2 << 20, 3 << 20],
         "as_of": 9_000,
+        "until_seq": 9_010,
         "at": at,
         "base": 1.0,
         "before": 9_000,

@@ -122,7 +122,7 @@ class JournalReads(Snapshot):
 
     def commits_until(self, tenant: str, seq: int, scopes: ScopeRange) -> int:
         """Return how many of the first ``seq`` commits changed a memory that is in the scopes now."""
-        ((count,),) = self._run("commits_until", tenant, until=seq, **scope_parameters(scopes))
+        ((count,),) = self._run("commits_until", tenant, until_seq=seq, **scope_parameters(scopes))
         return int(count)
 
     def commit(self, tenant: str, commit_id: str) -> CommitView | None:

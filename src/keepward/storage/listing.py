@@ -454,7 +454,7 @@ class ListReads(Snapshot):
 
     def changed_between(self, tenant: str, after: int, until: int) -> list[str]:
         """Return the ids of the memories that the commits of a range changed, in order."""
-        return [name for (name,) in self._run("changed_between", tenant, after=after, until=until)]
+        return [name for (name,) in self._run("changed_between", tenant, after=after, until_seq=until)]
 
     def predecessors(self, tenant: str) -> dict[str, list[str]]:
         """Return the ids of superseded memories by the id of their successor."""

@@ -467,7 +467,7 @@ SELECT r.id, r.body FROM records r WHERE r.tenant = :tenant AND r.status = 'supe
 
 -- changed_between --
 -- Memories that commits of a range changed.
-SELECT DISTINCT memory_id FROM events WHERE tenant = :tenant AND seq > :after AND seq <= :until ORDER BY memory_id;
+SELECT DISTINCT memory_id FROM events WHERE tenant = :tenant AND seq > :after AND seq <= :until_seq ORDER BY memory_id;
 
 -- written --
 -- Versions that said something, or brought an earlier text back, with the instants of their commits.
@@ -544,7 +544,7 @@ SELECT c.id FROM commits c
 
 -- commits_until --
 SELECT count(DISTINCT e.seq) FROM events e JOIN records r ON r.tenant = e.tenant AND r.id = e.memory_id
- WHERE e.tenant = :tenant AND e.seq <= :until AND {{in_scopes}};
+ WHERE e.tenant = :tenant AND e.seq <= :until_seq AND {{in_scopes}};
 
 -- commits_before --
 -- Of a kind and with a part in their details, where these are named; what was erased may have had it.
