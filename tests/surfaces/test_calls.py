@@ -224,7 +224,7 @@ class Cli(Library):
 
 SURFACES = {kind.__name__.lower(): kind for kind in (Library, Awaited, Http, Rest, Mcp, Cli)}
 #: Those that run the same methods and handlers as another one.
-SLOW = {"awaited", "rest"}
+SLOW = {"awaited", "rest", "cli"}
 
 
 def examples(*rights: str) -> list[str]:

@@ -185,6 +185,7 @@ def commands() -> list[str]:
     return [name for name in names if not isinstance(command_tree().get_command(root, name), click.Group)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", commands())
 def test_command_ends_with_a_documented_exit_code(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
