@@ -330,7 +330,8 @@ def test_client_and_tool_propose_and_the_owner_decides_remotely(own: Memory, lyr
 def test_doctor_says_what_to_do_with_editions_of_an_earlier_release(opened: Callable[..., Memory]) -> None:
     with opened("old", actor=Actor.operator("olga")) as memory:
         star = committed_record(memory.remember("The identity is edition 1", tier="archival"))
-        named = replace(star, id=f"{star.id[:-1]}0", scope=RESERVED_SCOPE, key="identity", status=Status.ARCHIVED)
+        other = star.id[:-1] + ("0" if star.id[-1] != "0" else "1")
+        named = replace(star, id=other, scope=RESERVED_SCOPE, key="identity", status=Status.ARCHIVED)
         step = Step(op="insert", before=None, after=named)
         store_steps(memory._context, [step], reason="as it was found", kind="write", receipt_kind="commit")
         assert (checked(memory).warning, "propose -f FILE" in checked(memory).remedy) == (True, True)
