@@ -103,7 +103,7 @@ class Filter(Data):
         )
 
     def passes_fields(self, memory: Any) -> bool:
-        """Whether the fields that a record and its stored body both have pass."""
+        """Whether the fields that `Record` and `MemoryFields` both have as text pass."""
         if not self.sees(memory.scope) or (self.ids is not None and memory.id not in self.ids):
             return False
         for value, wanted in (

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from keepward.core.json_form import JsonText, encode, safe_integer
-from keepward.core.memory import READ_FIELDS, Record
+from keepward.core.memory import READ_FIELDS, MemoryFields, Record
 from keepward.core.principals import Trust
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Tampered
@@ -109,6 +109,7 @@ _Payload = msgspec.defstruct(
     rename={"metadata_json": "metadata"},
 )
 _payload: Callable[[bytes], Any] = msgspec.json.Decoder(_Payload).decode
+_memory_fields = msgspec.json.Decoder(MemoryFields).decode
 
 
 def encode_record(record: Record) -> bytes:
@@ -150,3 +151,11 @@ def decode_record(payload: bytes) -> Record:
         return Record(**fields)
     except (KeyError, ValueError, TypeError, OverflowError, RecursionError) as exc:
         raise Tampered("a memory's payload is damaged; run `keepward verify`") from exc
+
+
+def decode_fields(payload: object) -> MemoryFields | None:
+    """Return the fields of a payload, unchecked; None if it is unreadable."""
+    try:
+        return _memory_fields(payload)  # type: ignore[arg-type]
+    except (ValueError, TypeError, RecursionError):
+        return None

@@ -9,7 +9,6 @@ Invariants
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from keepward.core.memory import (
@@ -25,10 +23,12 @@ from keepward.core.memory import (
     HALF_LIFE_BY_KIND,
     IMPORTANCE_DECAY_PER_DAY,
     MIN_IMPORTANCE,
+    MemoryFields,
     Status,
 )
 from keepward.core.principals import SHARED_SCOPE, Trust
 from keepward.core.query import Filter
+from keepward.core.serialization import decode_fields
 from keepward.core.value import name_forms, to_micros
 from keepward.ports.store import ScopeRange
 from keepward.storage.rows import (
@@ -39,8 +39,8 @@ from keepward.storage.rows import (
     event_flaw,
     joined_tags,
     json_array,
-    parse_body,
     split_tags,
+    text_in,
 )
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import MAX_CHARACTER, Connection, Row, Snapshot
@@ -106,29 +106,6 @@ _ORDERS = {
 }
 
 
-class VersionFields(msgspec.Struct, gc=False):
-    """The fields of one version that activity and sources read; instants are microseconds since 1970."""
-
-    version: int
-    author: str
-    created_at: int
-    scope: str
-    source: str
-    tier: str
-    kind: str
-    text: str = ""
-    session: str | None = None
-    text_by: str | None = None
-    text_at: int | None = None
-    updated_at: int | None = None
-    evidence: tuple[str, ...] = ()
-
-    @property
-    def written_at(self) -> int:
-        """When its text was written."""
-        return self.created_at if self.text_at is None else self.text_at
-
-
 class WrittenVersion(NamedTuple):
     """One version, with the instant of its commit and the author of its text."""
 
@@ -138,7 +115,7 @@ class WrittenVersion(NamedTuple):
     author: str
     #: Whether it has a new text; otherwise a rollback brought back an earlier one.
     is_new: bool
-    fields: VersionFields
+    fields: MemoryFields
 
 
 class ListedMemory(NamedTuple):
@@ -155,18 +132,6 @@ class ListedMemory(NamedTuple):
     def is_live(self, now: int) -> bool:
         """Whether it is active at an instant."""
         return self.status == Status.ACTIVE and (self.expires_at is None or self.expires_at > now)
-
-
-class _Content(msgspec.Struct, gc=False):
-    """The fields of a body that no column has."""
-
-    text: str = ""
-    key: str | None = None
-    metadata: str | None = None
-
-
-_content = msgspec.json.Decoder(_Content).decode
-_version_fields = msgspec.json.Decoder(VersionFields).decode
 
 
 class _Condition:
@@ -237,12 +202,15 @@ class _Condition:
 
     def accepts(self, sealer: Sealer, row: RecordRow) -> bool:
         """Whether the text and metadata of a memory pass the filter; unreadable content passes, see (4)."""
-        try:
-            content = _content(row.body)
-            metadata = json.loads(content.metadata) if content.metadata else {}
-        except (ValueError, TypeError, RecursionError):
+        # Most filters ask for the text alone, which takes a third of the time of all fields.
+        text = text_in(row.body)
+        fields = decode_fields(row.body) if self._filters.where else None
+        if text is None or (self._filters.where and fields is None):
             return True
-        passes = self._filters.passes_content(content.text, content.key, metadata)
+        try:
+            passes = self._filters.passes_content(text, row.key, fields.metadata if fields else {})
+        except (ValueError, RecursionError):
+            return True
         return passes or not row.has_valid_seal(sealer, self.values["tenant"])
 
     def _value(self, value: Any) -> str:
@@ -440,13 +408,13 @@ class ListReads(Snapshot):
                 row = EventRow._make(cells)
                 if row.memory_id not in passing:
                     continue
-                if event_flaw(self._sealer, raw, row) is not None:
+                flaw = event_flaw(self._sealer, raw, row)
+                if flaw is None and row.payload is None:
+                    continue
+                if flaw is not None or (fields := decode_fields(row.payload)) is None:
                     damaged.add(row.memory_id)
                     _log.warning(_DAMAGED_EVENT, row.seq, extra={"action": "damaged"})
                     continue
-                if row.payload is None:
-                    continue
-                fields = _version_fields(row.payload)
                 # A change of another field than the text is later than the text.
                 is_new = row.op != "revert" and (fields.version == 1 or fields.written_at == fields.updated_at)
                 if is_new or row.op == "revert":
@@ -460,9 +428,9 @@ class ListReads(Snapshot):
         """Return the ids of superseded memories by the id of their successor."""
         found: dict[str, list[str]] = {}
         for name, payload in self._run("superseded_bodies", tenant):
-            body = parse_body(payload)
-            if body is not None and body.superseded_by:
-                found.setdefault(body.superseded_by, []).append(name)
+            fields = decode_fields(payload)
+            if fields is not None and fields.superseded_by:
+                found.setdefault(fields.superseded_by, []).append(name)
         return found
 
 

@@ -24,6 +24,7 @@ from keepward.core.commit import Head
 from keepward.core.memory import Record, Status
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
+from keepward.core.serialization import decode_fields
 from keepward.core.value import from_micros, name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.ports.index_parts import IndexedState
@@ -42,7 +43,6 @@ from keepward.storage.rows import (
     has_body_filter,
     json_array,
     pack_minhashes,
-    parse_body,
     partitioned_minhashes,
     profile_of,
     record_of,
@@ -323,7 +323,7 @@ class MemoryReads(Snapshot):
                     break
                 row = RecordRow._make(cells)
                 # Most rows do not match, so the filter reads the body before it is decoded completely.
-                if narrowed and (body := parse_body(row.body)) is not None and not filters.passes_fields(body):
+                if narrowed and (fields := decode_fields(row.body)) is not None and not filters.passes_fields(fields):
                     continue
                 try:
                     record = record_of(self._sealer, tenant, row, newest)

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keepward.core.commit import event_hash
-from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, Record, Tier
+from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, MemoryFields, Record, Tier
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
-from keepward.core.serialization import commitment, decode_record
+from keepward.core.serialization import commitment, decode_fields, decode_record
 from keepward.core.value import name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.ports.store import Features, RankingRow
@@ -151,75 +151,6 @@ class FeatureRow(NamedTuple):
 RECORD_COLUMNS, RECORD_AND_FEATURE_COLUMNS = len(RecordRow._fields), len(RecordRow._fields) + len(FeatureRow._fields)
 
 
-class Body(msgspec.Struct, gc=False):
-    """The fields of a record's body for filters, counts and ranking, decoded without the rest.
-
-    Instants are microseconds since 1970, shares are in 1/10,000.
-    """
-
-    id: str
-    tier: str
-    kind: str
-    scope: str
-    source: str
-    author: str
-    stability: str
-    importance: int
-    confidence: int
-    created_at: int
-    reinforced_at: int
-    key: str | None = None
-    subject: str | None = None
-    category: str | None = None
-    tags: tuple[str, ...] = ()
-    content_type: str = "text"
-    sensitivity: str = "normal"
-    session: str | None = None
-    speaker: str | None = None
-    job: str | None = None
-    #: None while the text is the first one; see ``said_by`` and ``written_at``.
-    text_by: str | None = None
-    text_at: int | None = None
-    updated_at: int | None = None
-    occurred_at: int | None = None
-    superseded_by: str | None = None
-    derived_from: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    blob: str | None = None
-    #: Label of the trust of its origin.
-    trust: str = ""
-
-    @property
-    def said_by(self) -> str:
-        """The author of the present text."""
-        return self.text_by or self.author
-
-    @property
-    def written_at(self) -> int:
-        """When the present text was written."""
-        return self.created_at if self.text_at is None else self.text_at
-
-    @property
-    def idle_since(self) -> int | None:
-        """When importance starts to decay; None if it does not."""
-        # Computes ``memory.idle_since`` without creating enum members, since counts call it for every memory.
-        if self.tier == "core" or self.stability == "permanent":
-            return None
-        return max(self.reinforced_at, self.updated_at or self.created_at)
-
-
-_body = msgspec.json.Decoder(Body).decode
-
-
-def parse_body(payload: object) -> Body | None:
-    """Decode a payload, unchecked; None if it is unreadable."""
-    try:
-        return _body(payload)  # type: ignore[arg-type]
-    except (ValueError, TypeError, RecursionError):
-        return None
-
-
 class _Said(msgspec.Struct, gc=False):
     text: str
 
@@ -231,7 +162,7 @@ def text_in(payload: bytes) -> str | None:
     """Return the text in a payload, unchecked; None if it is unreadable."""
     try:
         return _said(payload).text
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
@@ -276,23 +207,24 @@ def record_row(sealer: Sealer, tenant: str, position: int, arrival: int, record:
     return row.sealed(sealer, tenant)
 
 
-def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None, body: Body | None = None) -> Row:
+def listed_row(tenant: str, row: RecordRow, features: FeatureRow | None, fields: MemoryFields | None = None) -> Row:
     """Return the row of ``listed`` that results from a record and the features of its version.
 
-    ``body`` is that of the record if it is parsed already. One that cannot be read leaves its cells empty.
+    ``fields`` are those of its body if it is decoded already. A body that cannot be read leaves its cells empty.
     """
-    body = body or parse_body(row.body)
+    fields = fields or decode_fields(row.body)
     vectors = (None, None) if features is None or features.model is None else (features.model, features.recipe)
     cells = (tenant, row.arrival, row.id, row.position, row.scope, row.status, row.sensitivity, row.tier, row.kind)
-    if body is None:
+    if fields is None:
         named = (row.subject, row.category, row.session, row.key, None, None)
         return (*cells, row.trust, "", "", "", *vectors, row.expires_at, *named, 0, None, 0, None, 0, 0, 0, None)
-    happened = body.written_at if body.occurred_at is None and row.kind == "event" else body.occurred_at
+    happened = fields.written_at if fields.occurred_at is None and row.kind == "event" else fields.occurred_at
+    tags = joined_tags(fields.tags)
     return (
-        *(*cells, row.trust, body.content_type, body.source, body.said_by, *vectors, row.expires_at),
-        *(row.subject, row.category, row.session, row.key, body.job, joined_tags(body.tags), body.written_at, happened),
-        *(body.importance, body.idle_since, body.confidence, body.reinforced_at),
-        *(max(_TRUST_RANKS.get(body.trust, 0) - int(Trust.AGENT), 0), _worth(row.status, body)),
+        *(*cells, row.trust, fields.content_type, fields.source, fields.said_by, *vectors, row.expires_at),
+        *(row.subject, row.category, row.session, row.key, fields.job, tags, fields.written_at, happened),
+        *(fields.importance, fields.idle_since, fields.confidence, fields.reinforced_at),
+        *(max(_TRUST_RANKS.get(fields.trust, 0) - int(Trust.AGENT), 0), _worth(row.status, fields)),
     )
 
 
@@ -322,16 +254,16 @@ def split_tags(joined: str) -> list[str]:
     return [json.loads(f'"{line}"') if "\\" in line else line for line in joined.strip("\n").split("\n")]
 
 
-def _worth(status: str, body: Body) -> int | None:
+def _worth(status: str, fields: MemoryFields) -> int | None:
     """Return the order in which a full tier archives memories, the least first; None for what it never archives.
 
     It is the logarithm of the decayed importance at any later time, in 1/10**9 and apart from a sum that is equal for
     all: the order of what decays at one rate stays. A use raises it; see ``least_worth``.
     """
-    since = body.idle_since
+    since = fields.idle_since
     if status != "active" or since is None:
         return None
-    return worth_of(body.importance, since)
+    return worth_of(fields.importance, since)
 
 
 def worth_of(importance: int, since: int, uses: int = 0) -> int:
@@ -483,8 +415,8 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
 
     None if its row is damaged.
     """
-    body = parse_body(row.body) if row.has_valid_seal(sealer, tenant) else None
-    if body is None:
+    fields = decode_fields(row.body) if row.has_valid_seal(sealer, tenant) else None
+    if fields is None:
         _log.warning("memory %s was left out: it does not match its seal", row.id, extra={"action": "damaged"})
         return None
     if features is not None and not features.has_valid_seal(sealer, tenant):
@@ -499,19 +431,19 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
         row.scope,
         row.tier,
         row.kind,
-        body.content_type,
+        fields.content_type,
         row.key,
         row.subject,
         row.category,
         row.session if row.kind == "event" else None,
-        body.speaker,
-        body.tags,
+        fields.speaker,
+        fields.tags,
         row.trust,
         row.sensitivity != "normal",
-        body.importance / 10_000,
-        body.confidence / 10_000,
-        body.idle_since,
-        body.written_at if body.occurred_at is None else body.occurred_at,
+        fields.importance / 10_000,
+        fields.confidence / 10_000,
+        fields.idle_since,
+        fields.written_at if fields.occurred_at is None else fields.occurred_at,
         row.expires_at,
         b"" if features is None else features.terms,
         None if vectors is None else vectors.model,

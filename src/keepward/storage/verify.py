@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Fault
-from keepward.core.serialization import decode_record, tenant_digest
+from keepward.core.serialization import decode_fields, decode_record, tenant_digest
 from keepward.errors import KeepwardError, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import erasing
@@ -37,7 +37,6 @@ from keepward.storage.rows import (
     RecordRow,
     json_array,
     listed_row,
-    parse_body,
     partitioned_minhashes,
     record_row,
     split_record_row,
@@ -424,10 +423,10 @@ class _Check:
             if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:_LISTED])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
                 continue
-            body = parse_body(row.body)
-            self._listed[listed_row(tenant, row, valid, body) == line[_LISTED:]] += 1
-            if body is not None and (body.derived_from or body.evidence or body.aliases or body.blob):
-                for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
+            fields = decode_fields(row.body)
+            self._listed[listed_row(tenant, row, valid, fields) == line[_LISTED:]] += 1
+            if fields is not None and (fields.derived_from or fields.evidence or fields.aliases or fields.blob):
+                for _, kind, *link in dict.fromkeys(link_rows(tenant, [fields])):
                     self._due[kind].add(link)
             if row.status == "active" and features is not None:
                 minhashes.add_with(partitioned_minhashes(row.partition, unpack_minhashes(features.marks)), row.position)
@@ -471,7 +470,7 @@ class _Check:
         if not equals_event:
             return "a record differs from its event"
         if not self._sealer.active:
-            if parse_body(row.body) is None:
+            if decode_fields(row.body) is None:
                 return "its content is damaged"
             due = record_row(self._sealer, self._tenant, row.position, row.arrival, decode_record(row.body), row.body)
             return None if due == row._replace(seal=b"") else "a record's columns differ from its content"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from keepward.core.commit import DETAILS, Commit, EventPosition, Head, commit_hash, event_hash
 from keepward.core.json_form import HexBytes
-from keepward.core.memory import Record, Status
+from keepward.core.memory import MemoryFields, Record, Status
 from keepward.core.serialization import commitment, digest, encode_record
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
@@ -31,7 +31,6 @@ from keepward.storage.erasing import SCRUB_PENDING, erased_details_document, era
 from keepward.storage.reads import StoreReader
 from keepward.storage.rows import (
     MAX_EVENTS_PER_COMMIT,
-    Body,
     EventRow,
     FeatureRow,
     RecordRow,
@@ -372,7 +371,7 @@ def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
     db.run_many("add_minhash", sorted(rows))
 
 
-def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
+def link_rows(tenant: str, records: Iterable[Record | MemoryFields]) -> list[Row]:
     """Return the links of records: their source memories, evidence, aliases and blobs."""
     rows: list[Row] = []
     for record in records:
