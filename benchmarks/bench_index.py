@@ -17,11 +17,14 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
+from keepward.core.memory import MemoryFields
 from keepward.core.query import Filter
-from keepward.ports.store import RankingRow
+from keepward.ports.store import Features, IndexedMemory
 from keepward.retrieval import tokenizer, vector_index
 from keepward.retrieval.index import Index, Query
 from keepward.retrieval.ranking import MIN_CANDIDATES
@@ -30,10 +33,17 @@ DIM = 384
 CHUNK = 1_000
 _TOPICS = 2_000
 #: What no measure here looks at.
-BLANK = RankingRow(
-    **dict.fromkeys(RankingRow._fields)
-    | {"content_type": "text", "tags": (), "trust": 0, "sensitive": False, "importance": 0.5, "confidence": 0.5}
-)
+BLANK: dict[str, Any] = {
+    "version": 1,
+    "text": "",
+    "source": "user",
+    "trust": "unknown",
+    "confidence": 5_000,
+    "importance": 5_000,
+    "stability": "permanent",
+    "author": "user:ana",
+    "reinforced_at": 0,
+}
 _WORDS = [f"w{n}" for n in range(30_000)]
 _HASHES = np.array([tokenizer.term_hash(w) for w in _WORDS], dtype=np.uint32)
 _ODDS = 1.0 / (np.arange(30_000) + 10.0)
@@ -54,7 +64,7 @@ def near_centres(rng: np.random.Generator, count: int, topics: int) -> np.ndarra
     return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
 
 
-def memories(size: int, units: int, *, per_topic: int = 50) -> Iterator[tuple[list[RankingRow], np.ndarray]]:
+def memories(size: int, units: int, *, per_topic: int = 50) -> Iterator[tuple[list[IndexedMemory], np.ndarray]]:
     """Yield chunks of entries and their vectors."""
     for start in range(0, size, CHUNK):
         rng = np.random.default_rng(start)
@@ -65,21 +75,29 @@ def memories(size: int, units: int, *, per_topic: int = 50) -> Iterator[tuple[li
             said = [_WORDS[w] for w in words(rng, int(rng.integers(6, 24)))]
             at = start + n
             made.append(
-                BLANK._replace(
-                    id=f"01920000-0000-7000-8000-{at:012x}",
-                    version=1,
+                IndexedMemory(
+                    MemoryFields(
+                        id=f"01920000-0000-7000-8000-{at:012x}",
+                        scope="/" if at % 5 else "/agents/orion",
+                        tier="episodic",
+                        kind="event",
+                        session=f"s{at // 20}" if at % 3 else None,
+                        created_at=at,
+                        **BLANK,
+                    ),
+                    Features(
+                        terms=tokenizer.pack(said), model="bench", vectors=vector_index.pack(units_of[n]), units=units
+                    ),
+                    arrival=at,
                     position=at,
-                    scope="/" if at % 5 else "/agents/orion",
-                    tier="episodic",
-                    kind="event",
-                    session=f"s{at // 20}" if at % 3 else None,
-                    created_at=at,
-                    terms=tokenizer.pack(said),
-                    vector_model="bench",
-                    units=vector_index.pack(units_of[n]),
                 )
             )
         yield made, units_of
+
+
+def renamed(memory: IndexedMemory, name: str, arrival: int) -> IndexedMemory:
+    """Return a memory under another id."""
+    return memory._replace(fields=replace(memory.fields, id=name), arrival=arrival)
 
 
 def resident() -> float:
@@ -122,8 +140,8 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     store = vector_index.VectorIndex(DIM)
     for made, _ in memories(size, units, per_topic=per_topic):
         for entry in made:
-            _, _, codes, steps = next(vector_index.unpack_many([entry.units]))
-            store.extend(np.full(len(codes), entry.position, dtype=np.int32), codes, steps)
+            _, _, codes, steps = next(vector_index.unpack_many([entry.features.vectors]))
+            store.extend(np.full(len(codes), entry.arrival, dtype=np.int32), codes, steps)
 
     def nearest(vector: np.ndarray, k: int = 10) -> list[int]:
         found = vector_index.nearest(store.hamming(vector), MIN_CANDIDATES, DIM)
@@ -141,11 +159,11 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
         "arrays": index.nbytes / 2**20,
     }
     late = next(memories(200, units))[0][:50]
-    fresh = [e._replace(id=f"late{n}", position=size + n) for n, e in enumerate(late)]
+    fresh = [renamed(e, f"late{n}", size + n) for n, e in enumerate(late)]
     row["add_one"] = p50(lambda e: index.apply((e,)), fresh)
-    more = [e._replace(id=f"later{n}", position=size + 50 + n) for n, e in enumerate(late)]
+    more = [renamed(e, f"later{n}", size + 50 + n) for n, e in enumerate(late)]
 
-    def add_and_search(entry: RankingRow) -> None:
+    def add_and_search(entry: IndexedMemory) -> None:
         index.apply((entry,))
         index.search(both[0], everything, 10)
 

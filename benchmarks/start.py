@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from benchmarks.measure import table
 from benchmarks.texts import notes

@@ -101,7 +101,7 @@ def test_prune_counts_expired_memories_and_removes_them_from_the_index(owner: Me
     names = {committed_record(owner.remember(f"The {what} is wet", tier="archival", ttl="1h")).id for what in DECK[:3]}
     clock.move(hours=2)
     run = owner.run_job("prune")
-    left = {entry.record.id for entry in owner._engine.store.indexed("default")}
+    left = {record.id for record, _ in owner._engine.store.indexed("default")}
     assert (run.counts["expired"], names & left) == (3, set())
 
 

@@ -321,9 +321,9 @@ def test_reindex_recomputes_vectors_but_preserves_user_supplied_ones(
             record = committed_record(mem.remember("Please always answer in French", tier="archival", **vector))
 
         def marks_and_vectors() -> tuple[bool, bytes]:
-            (each,) = mem._context.store.indexed("default")
-            terms, *_ = unpack_many([each.features.terms])
-            return term_hash(PREFERENCE_TERM) in terms, each.features.vectors
+            ((_, features),) = mem._context.store.indexed("default")
+            terms, *_ = unpack_many([features.terms])
+            return term_hash(PREFERENCE_TERM) in terms, features.vectors
 
         (before, old), done = marks_and_vectors(), (mem.reindex(), mem.reindex())
         after, new = marks_and_vectors()

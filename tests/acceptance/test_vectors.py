@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from outcomes import committed_record
 
 from keepward import Actor, Memory, ModelUnavailable
@@ -179,7 +179,7 @@ def test_a_context_finds_by_meaning_too(opened: Callable[..., Memory], compass: 
 
 
 def features_of(mem: Memory) -> dict[str, Features]:
-    return {indexed.record.text: indexed.features for indexed in mem._engine.store.indexed("default")}
+    return {record.text: features for record, features in mem._engine.store.indexed("default")}
 
 
 def left_by_an_older_release(mem: Memory) -> None:
@@ -188,8 +188,8 @@ def left_by_an_older_release(mem: Memory) -> None:
     with mem._engine.store.write() as writer:
         writer.put_features(
             "default",
-            {each.record.id: replace(each.features, terms=b"\x01" + each.features.terms[1:]) for each in stored},
-            {each.record.id: each.record.version for each in stored},
+            {record.id: replace(found, terms=b"\x01" + found.terms[1:]) for record, found in stored},
+            {record.id: record.version for record, _ in stored},
         )
 
 

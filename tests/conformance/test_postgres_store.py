@@ -204,7 +204,7 @@ def test_first_memories_are_read_with_few_rows_and_nothing_compiled(
             assert db.execute("SHOW jit").fetchone() == ("off",)
 
 
-@pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "records_to_verify"])
+@pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "indexed", "records_to_verify"])
 def test_a_new_table_is_found_by_its_key(database: str, name: str) -> None:
     scopes = {"scopes": None, "low": "", "high": ""}
     values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0, **scopes}

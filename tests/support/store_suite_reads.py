@@ -284,12 +284,13 @@ class ReadSuite(Ground):
         self.put(store, make, record)
         [(_, profile)] = store.profiles(TENANT, after=0)
         assert profile is not None
-        assert (profile.id, profile.version, profile.kind) == (record.id, 1, "event")
-        assert (profile.speaker, profile.session, profile.tags, profile.confidence) == ("Ana", "s", ("a", "b"), 0.25)
-        assert (profile.touched, profile.position, profile.terms) == (1 << 20, 1 << 20, b"tea is in the left cupboard")
-        assert (profile.created_at, profile.expires_at) == (to_micros(at["occurred_at"]), to_micros(at["expires_at"]))
-        assert (profile.trust, profile.sensitive, profile.importance) == (int(record.trust), False, 0.5)
-        assert profile.idle_since == to_micros(make.now)
+        said, features, arrival, position = profile
+        assert (said.id, said.version, said.kind) == (record.id, 1, "event")
+        assert (said.speaker, said.event_session, said.tags, said.confidence) == ("Ana", "s", ("a", "b"), 2_500)
+        assert (position, arrival, features.terms) == (1 << 20, 1 << 20, b"tea is in the left cupboard")
+        assert (said.said_at, said.expires_at) == (to_micros(at["occurred_at"]), to_micros(at["expires_at"]))
+        assert (said.effective_trust, said.sensitivity, said.importance) == (int(record.trust), "normal", 5_000)
+        assert said.idle_since == to_micros(make.now)
 
     def test_a_profile_follows_a_change_without_features(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
@@ -297,7 +298,7 @@ class ReadSuite(Ground):
         self.put(store, make, make.revised(record, importance=0.9, subject="Bo"), features=(None,))
         [(_, profile)] = store.profiles(TENANT, after=0)
         assert profile is not None
-        assert (profile.version, profile.importance, profile.subject) == (2, 0.9, "Bo")
+        assert (profile.fields.version, profile.fields.importance, profile.fields.subject) == (2, 9_000, "Bo")
 
     def test_what_no_longer_holds_has_no_profile(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
@@ -312,7 +313,7 @@ class ReadSuite(Ground):
             writer.put_features(TENANT, {record.id: make.features("other words", model="m", vectors=b"v", units=1)})
         [(_, profile)] = store.profiles(TENANT, after=0)
         assert profile is not None
-        assert (profile.terms, profile.vector_model, profile.units) == (b"other words", "m", b"v")
+        assert (profile.features.terms, profile.features.model, profile.features.vectors) == (b"other words", "m", b"v")
 
     # --- untold
 
@@ -333,17 +334,24 @@ class ReadSuite(Ground):
     def test_every_memory_touched_after_a_position_is_indexed(self, store: EventStore, make: RecordFactory) -> None:
         first, second = make.record("one"), make.record("two")
         self.put(store, make, first, second)
-        positions = [entry.position for entry in store.indexed(TENANT)]
+        positions = [each.position for _, each in store.profiles(TENANT, after=0) if each is not None]
         later = make.revised(first, text="one again")
         self.put(store, make, later)
         assert [name for name, _ in store.profiles(TENANT, after=max(positions))] == [first.id]
+
+    def test_what_is_indexed_comes_in_order_of_arrival(self, store: EventStore, make: RecordFactory) -> None:
+        first, second = make.record("one"), make.record("two")
+        self.put(store, make, first, second)
+        later = make.revised(first, text="one again")
+        self.put(store, make, later)
+        assert [record for record, _ in store.indexed(TENANT)] == [later, second]
 
     def test_features_come_back_as_they_went_in(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         features = Features(terms=b"t", model="m", vectors=bytes(8), units=2, digest=b"d", marks=(-5, 7))
         self.put(store, make, record, features=(features,))
-        [entry] = store.indexed(TENANT)
-        assert entry.features == features
+        [(_, stored)] = store.indexed(TENANT)
+        assert stored == features
 
     def test_a_step_without_features_preserves_those_of_the_version_before(
         self, store: EventStore, make: RecordFactory
@@ -351,8 +359,8 @@ class ReadSuite(Ground):
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, importance=0.9), features=(None,))
-        [entry] = store.indexed(TENANT)
-        assert entry.features == make.features(record.text)
+        [(_, stored)] = store.indexed(TENANT)
+        assert stored == make.features(record.text)
 
     def test_the_past_is_indexed_without_features_that_are_newer(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
@@ -360,15 +368,18 @@ class ReadSuite(Ground):
         self.put(store, make, make.revised(record, text="newer"))
         [(_, profile)] = store.profiles(TENANT, after=0, as_of=1)
         assert profile is not None
-        assert (profile.id, profile.version, profile.touched, profile.terms) == (record.id, 1, 1 << 20, b"")
+        assert (profile.fields.id, profile.fields.version) == (record.id, 1)
+        assert (profile.position, profile.features.terms) == (1 << 20, b"")
 
     def test_arrival_is_the_position_of_the_first_version(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
         self.put(store, make, record)
-        [before] = store.indexed(TENANT)
+        [(_, before)] = store.profiles(TENANT, after=0)
         self.put(store, make, make.revised(record, text="newer"))
-        [after] = store.indexed(TENANT)
-        assert after.arrival == before.position
+        [(_, after)] = store.profiles(TENANT, after=0)
+        assert before is not None
+        assert after is not None
+        assert before.position == after.arrival < after.position
 
     def test_a_vector_is_of_an_embedder_and_of_a_recipe(self, store: EventStore, make: RecordFactory) -> None:
         record = make.record()
@@ -379,7 +390,7 @@ class ReadSuite(Ground):
         [(_, profile)] = store.profiles(TENANT, after=0)
         assert missing == [False, True, True, True]
         assert profile is not None
-        assert (profile.vector_model, profile.recipe) == ("m", "2")
+        assert (profile.features.model, profile.features.recipe) == ("m", "2")
         assert store.facts(TENANT, make.now)["vectors_by_recipe"] == {"m": {"2": 1}}
 
     def test_vectors_of_a_version_that_has_passed_are_skipped(self, store: EventStore, make: RecordFactory) -> None:
@@ -388,8 +399,8 @@ class ReadSuite(Ground):
         self.put(store, make, make.revised(record, text="newer"))
         with store.write() as writer:
             writer.put_features(TENANT, {record.id: make.features("old")}, {record.id: 1})
-        [entry] = store.indexed(TENANT)
-        assert entry.features == make.features("newer")
+        [(_, stored)] = store.indexed(TENANT)
+        assert stored == make.features("newer")
 
     # --- counts and kin
 

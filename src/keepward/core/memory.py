@@ -245,6 +245,9 @@ class Record(ForeignKeys, Value, eq=False):
         return self.status_at(now) is Status.ACTIVE
 
 
+_TRUST_RANKS = {trust.label: int(trust) for trust in Trust}
+
+
 class MemoryFields(Data, gc=False):
     """The stored content of one version, for what reads many memories: filters, counts and ranking.
 
@@ -266,8 +269,9 @@ class MemoryFields(Data, gc=False):
     blob: str | None = None
     metadata_json: str | None = field(default=None, name="metadata")
     source: str
-    #: Label of the trust of its origin.
+    #: Labels of trust; see ``effective_trust``.
     trust: str
+    heard: str | None = None
     evidence: tuple[str, ...] = ()
     derived_from: tuple[str, ...] = ()
     confidence: int
@@ -286,6 +290,7 @@ class MemoryFields(Data, gc=False):
     text_at: int | None = None
     updated_at: int | None = None
     occurred_at: int | None = None
+    expires_at: int | None = None
     reinforced_at: int
 
     @property
@@ -297,6 +302,22 @@ class MemoryFields(Data, gc=False):
     def written_at(self) -> int:
         """When the present text was written."""
         return self.created_at if self.text_at is None else self.text_at
+
+    @property
+    def said_at(self) -> int:
+        """When the present text was said or happened."""
+        return self.written_at if self.occurred_at is None else self.occurred_at
+
+    @property
+    def event_session(self) -> str | None:
+        """The session of an event; None for any other memory."""
+        return self.session if self.kind == "event" else None
+
+    @property
+    def effective_trust(self) -> int:
+        """The rank of its trust for a purpose such as ``act``."""
+        trust = _TRUST_RANKS.get(self.trust, 0)
+        return trust if self.heard is None else min(trust, _TRUST_RANKS.get(self.heard, 0))
 
     @property
     def metadata(self) -> dict[str, Any]:

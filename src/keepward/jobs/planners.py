@@ -51,7 +51,7 @@ from keepward.gates.detectors.near_duplicate import NormalizedText, compare, rat
 from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, session_extract, split_sentences
 from keepward.jobs.pacing import paced
 from keepward.ports.models import Summarizer
-from keepward.ports.store import IndexedMemory
+from keepward.ports.store import Features
 from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spell_out_dates
 from keepward.retrieval.vector_index import unpack
 from keepward.storage.reads import MAX_HOLDERS_PER_MINHASH, MIN_SHARED_MINHASHES, StoreReader
@@ -504,7 +504,11 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
 
 
 def similar_pairs(
-    context: JobContext, memories: Iterable[IndexedMemory], *, floor: float, scopes: Iterable[str] | None = None
+    context: JobContext,
+    memories: Iterable[tuple[Record, Features]],
+    *,
+    floor: float,
+    scopes: Iterable[str] | None = None,
 ) -> list[Alike]:
     """Return pairs of unkeyed memories that score ``floor`` or more or state the same, best first, ties by id.
 
@@ -513,24 +517,23 @@ def similar_pairs(
     """
     visible = None if scopes is None else frozenset(scopes)
     entries = [
-        memory
-        for memory in paced(memories)
-        if memory.record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
-        and memory.record.kind is not Kind.EVENT
-        and memory.record.key is None
-        and memory.record.is_live(context.now)
-        and (visible is None or memory.record.scope in visible)
-        and context.may_modify(memory.record)
+        (record, features, NormalizedText(record.text))
+        for record, features in paced(memories)
+        if record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
+        and record.kind is not Kind.EVENT
+        and record.key is None
+        and record.is_live(context.now)
+        and (visible is None or record.scope in visible)
+        and context.may_modify(record)
     ]
-    entries.sort(key=lambda memory: (memory.record.created_at, memory.record.id))
-    forms = [NormalizedText(entry.record.text) for entry in entries]
+    entries.sort(key=lambda entry: (entry[0].created_at, entry[0].id))
     buckets: dict[tuple[Any, ...], list[int]] = {}
     pairs: list[Alike] = []
     for n, entry in enumerate(paced(entries)):
-        record = entry.record
+        record, features, _ = entry
         partition = (record.scope, record.tier, record.sensitivity, record.subject, record.kind, record.stability)
         shared: Counter[int] = Counter()
-        for fingerprint in (entry.features.digest, *entry.features.marks):
+        for fingerprint in (features.digest, *features.marks):
             bucket = buckets.setdefault((*partition, fingerprint), [])
             # An equal digest means an equal text, which is enough.
             weight = MIN_SHARED_MINHASHES if isinstance(fingerprint, bytes) else 1
@@ -538,22 +541,22 @@ def similar_pairs(
             bucket.append(n)
         for other in sorted(shared):
             if shared[other] >= MIN_SHARED_MINHASHES:
-                pair = _compare_pair(context, (entries[other], forms[other]), (entry, forms[n]), floor)
+                pair = _compare_pair(context, entries[other], entry, floor)
                 pairs += [] if pair is None else [pair]
     return sorted(pairs, key=lambda pair: (-pair.score, pair.first.id, pair.second.id))
 
 
-_Compared = tuple[IndexedMemory, NormalizedText]
+_Compared = tuple[Record, Features, NormalizedText]
 
 
 def _compare_pair(context: JobContext, first: _Compared, other: _Compared, floor: float) -> Alike | None:
     """Return how two memories compare; None if they neither score ``floor`` nor state the same."""
-    (a, text), (b, other_text) = first, other
+    (record, features, text), (other_record, others, other_text) = first, other
     policy, model, cosine = context.policy, context.model, None
-    if model is not None and a.features.model == b.features.model == model and a.features.units and b.features.units:
+    if model is not None and features.model == others.model == model and features.units and others.units:
         # Rounded, so that a floor copied from a shown score includes that pair.
-        cosine = round(float(unpack(a.features.vectors)[0] @ unpack(b.features.vectors)[0]), 4)
-    equal = a.features.digest == b.features.digest
+        cosine = round(float(unpack(features.vectors)[0] @ unpack(others.vectors)[0]), 4)
+    equal = features.digest == others.digest
     if cosine is not None and not equal and cosine < min(floor, policy.merge_cosine):
         return None
     # To name what differs takes longer than to measure how much does.
@@ -568,7 +571,7 @@ def _compare_pair(context: JobContext, first: _Compared, other: _Compared, floor
     score = min(max(round(like.ratio, 4) if cosine is None else cosine, 0.0), 1.0)
     if not same and score < floor:
         return None
-    return Alike(first=a.record, second=b.record, score=score, same=same, differs=tuple(like.differs))
+    return Alike(first=record, second=other_record, score=score, same=same, differs=tuple(like.differs))
 
 
 def consolidate(context: JobContext) -> Iterator[ProposedBatch]:

@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from keepward.core.commit import CommitDetails, EventPosition, Receipt, Step
-from keepward.core.memory import Record
+from keepward.core.memory import MemoryFields, Record
 from keepward.core.proposal import Proposal
 from keepward.core.query import Feedback
+from keepward.core.value import Data
 from keepward.idempotency import IdempotencyKey
 
 #: Headers of packed features, whose first byte is the layout version. Terms: the length of the text in terms; then
@@ -30,8 +31,7 @@ class ScopeRange:
     below: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Features:
+class Features(Data, gc=False):
     """Values for recall that are computed from one version of a memory."""
 
     #: Packed terms, see ``retrieval.tokenizer.pack``.
@@ -51,17 +51,22 @@ class Features:
     #: Equal for texts that may state the same, so that others need no comparison; empty if unknown.
     trait: bytes = b""
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether there are vectors to compare; a memory without text has a model and none."""
+        return self.units > 0 and self.model is not None
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexedMemory:
-    """One live memory in the index of recall."""
 
-    record: Record
-    #: Rises with every event of the tenant's journal.
-    position: int
-    #: Position of the memory's first version: its order of arrival.
-    arrival: int
+class IndexedMemory(NamedTuple):
+    """One live memory as an index of recall takes it. A tuple, because a cold start makes one of every memory."""
+
+    fields: MemoryFields
+    #: Those without terms are not stored, and must be computed.
     features: Features
+    #: Of the memory's first version: its order of arrival.
+    arrival: int
+    #: Of the newest version; it rises with every event of the tenant's journal.
+    position: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,47 +111,6 @@ class UnreadableMemory:
     core: bool
     #: What is wrong with it.
     why: str
-
-
-class RankingRow(NamedTuple):
-    """One live memory version as ranking sees it.
-
-    Shares are 0..1, instants microseconds since 1970, UTC. A tuple, because a cold start creates one for every memory.
-    """
-
-    id: str
-    version: int
-    #: Position of the newest version.
-    touched: int
-    #: Order of arrival: position of the first version.
-    position: int
-    scope: str
-    tier: str
-    kind: str
-    content_type: str
-    key: str | None
-    subject: str | None
-    category: str | None
-    #: None for a memory that is not an event.
-    session: str | None
-    speaker: str | None
-    tags: tuple[str, ...]
-    #: Rank of ``core.principals.Trust``.
-    trust: int
-    sensitive: bool
-    importance: float
-    confidence: float
-    #: When importance starts to decay; None if it does not.
-    idle_since: int | None
-    #: When its event happened, or else when its text was written.
-    created_at: int
-    expires_at: int | None
-    #: Empty if they are not stored and must be computed.
-    terms: bytes
-    vector_model: str | None
-    units: bytes | None
-    #: Embedding version of its vectors' texts.
-    recipe: str = ""
 
 
 class DuplicateCandidate(NamedTuple):

@@ -9,6 +9,7 @@ dead ones. A mask is computed from columns only, before any ranking.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import count
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, MIN_IMPORTANCE
 from keepward.core.query import Filter
 from keepward.core.value import name_forms
 from keepward.ports.index_parts import Blocks, Part, StoredPart
-from keepward.ports.store import RankingRow
+from keepward.ports.store import IndexedMemory
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 
 Mask = npt.NDArray[np.bool_]
@@ -41,6 +42,12 @@ ROW_MASK: Final = np.uint64(0xFF_FFFF)
 _TEXT: Final = ("scope", "tier", "kind", "content_type", "subject", "category", "session", "speaker")
 _NEVER: Final = np.iinfo(np.int64).max
 _DAY: Final = 86_400_000_000
+#: How a column reads the fields of a memory, unless by its own name.
+_FIELDS: Final = {
+    "session": "event_session",
+    "trust": "effective_trust",
+    "created_at": "said_at",
+}
 #: Columns in which None means never.
 _INSTANTS: Final = ("expires_at", "idle_since")
 _NUMBERS: Final[dict[str, type]] = {
@@ -326,30 +333,37 @@ class Columns:
         """Interned values of a text column by code."""
         return tuple(self._codes_of(column))
 
-    def extend(self, entries: Sequence[RankingRow]) -> None:
-        """Append entries. Their ids must be unique and have no live row."""
+    def extend(self, memories: Sequence[IndexedMemory]) -> None:
+        """Append memories. Their ids must be unique and have no live row."""
         first = len(self)
-        fields = dict(zip(RankingRow._fields, zip(*entries, strict=True), strict=True))
+        fields = [memory.fields for memory in memories]
+
+        def values_of(column: str) -> list[Any]:
+            return list(map(attrgetter(_FIELDS.get(column, column)), fields))
+
         for name in _TEXT:
-            codes, values = self._codes_of(name), fields[name]
+            codes, values = self._codes_of(name), values_of(name)
             for value in dict.fromkeys(values):
                 if value is not None:
                     codes.setdefault(value, len(codes))
             self._columns[name].extend([-1 if value is None else codes[value] for value in values])
-        for name in _NUMBERS:
-            self._columns[name].extend(fields[name])
+        for name in ("version", "trust", "created_at"):
+            self._columns[name].extend(values_of(name))
+        self._columns["position"].extend([memory.arrival for memory in memories])
+        self._columns["sensitive"].extend([each.sensitivity != "normal" for each in fields])
+        self._columns["importance"].extend([each.importance / 10_000 for each in fields])
         for name in _INSTANTS:
-            self._columns[name].extend([_NEVER if at is None else at for at in fields[name]])
-        self._columns["live"].extend(np.ones(len(entries), dtype=np.bool_))
+            self._columns[name].extend([_NEVER if at is None else at for at in values_of(name)])
+        self._columns["live"].extend(np.ones(len(memories), dtype=np.bool_))
         self._columns["stale"].extend(
-            [entry.units is not None and entry.recipe not in CURRENT_VERSIONS for entry in entries]
+            [features.has_vectors and features.recipe not in CURRENT_VERSIONS for _, features, _, _ in memories]
         )
-        tagged = [(first + n, tag) for n, tags in enumerate(fields["tags"]) for tag in tags]
+        tagged = [(first + n, tag) for n, each in enumerate(fields) for tag in each.tags]
         if tagged:
             codes = self._codes_of("tag")
             self._tag_rows.extend([row for row, _ in tagged])
             self._tag_codes.extend([codes.setdefault(tag, len(codes)) for _, tag in tagged])
-        self.ids.extend(fields["id"])
+        self.ids.extend([each.id for each in fields])
 
     def mark_deleted(self, ids: Sequence[str]) -> int:
         """Mark the rows of these ids as dead; return their number. Unknown ids are ignored."""

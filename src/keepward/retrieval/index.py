@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
 from keepward.ports.index_parts import Part, StoredPart
-from keepward.ports.store import RankingRow
+from keepward.ports.store import Features, IndexedMemory
 from keepward.retrieval import ranking, reranker, vector_index
 from keepward.retrieval.advice import is_advice_or_task, requests_action
 from keepward.retrieval.answers import asks_name, time_terms
@@ -206,10 +206,11 @@ class Index:
 
     # --- writing
 
-    def apply(self, added: Iterable[RankingRow], removed: Iterable[str] = ()) -> None:
-        """Remove ids (unknown ones are ignored), then add entries. A new entry replaces an old one with its id."""
-        fresh = list({entry.id: entry for entry in added}.values())
-        removed_ids = [*removed, *(entry.id for entry in fresh)]
+    def apply(self, added: Iterable[IndexedMemory], removed: Iterable[str] = ()) -> None:
+        """Remove ids (unknown ones are ignored), then add memories. A new one replaces an old one with its id."""
+        by_id = {memory.fields.id: memory for memory in added}
+        fresh = list(by_id.values())
+        removed_ids = [*removed, *by_id]
         self._dead += self._columns.mark_deleted(removed_ids)
         self._visible_cache.clear()
         if fresh:
@@ -217,18 +218,18 @@ class Index:
             if first + len(fresh) >= MAX_ROWS:
                 raise OverflowError(f"an index has at most {MAX_ROWS} rows")
             self._columns.extend(fresh)
-            self._lengths.extend(self._terms.extend(first, (entry.terms for entry in fresh)))
-            self._extend_units(first, fresh)
+            self._lengths.extend(self._terms.extend(first, (memory.features.terms for memory in fresh)))
+            self._extend_units(first, [memory.features for memory in fresh])
         if self._dead > max(_DEAD_ROWS, len(self._columns) // 4):
             self._compact()
 
-    def _extend_units(self, first: int, entries: list[RankingRow]) -> None:
+    def _extend_units(self, first: int, added: list[Features]) -> None:
         packed: dict[str, tuple[list[int], list[bytes]]] = {}
-        for row, entry in enumerate(entries, start=first):
-            if entry.units is not None and entry.vector_model is not None:
-                owners, blobs = packed.setdefault(entry.vector_model, ([], []))
+        for row, features in enumerate(added, start=first):
+            if features.has_vectors:
+                owners, blobs = packed.setdefault(features.model or "", ([], []))
                 owners.append(row)
-                blobs.append(entry.units)
+                blobs.append(features.vectors)
         for model, (owners, blobs) in packed.items():
             for dim, blob_numbers, codes, steps in vector_index.unpack_many(blobs):
                 store = self._units.setdefault((model, dim), vector_index.VectorIndex(dim))

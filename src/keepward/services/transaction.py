@@ -8,7 +8,6 @@ A commit and its receipt become visible together.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -187,7 +186,7 @@ class Transaction:
         embedded = self.vectors.get(_searched_text(step.after)) if self.vectors else None
         if embedded is None:
             return features
-        return dataclasses.replace(
+        return replace(
             features, model=embedded.model, recipe=embedded.recipe, vectors=embedded.vectors, units=embedded.units
         )
 

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from keepward.core.memory import Status
 from keepward.core.query import Filter
 from keepward.core.value import name_forms
-from keepward.ports.store import TERMS_HEADER, VECTORS_HEADER, RankingRow
+from keepward.ports.store import TERMS_HEADER, VECTORS_HEADER, IndexedMemory
 from keepward.storage.rows import filter_parameters, json_array, profile_of, split_record_row
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Snapshot, parse_queries, read_sql
@@ -75,28 +75,27 @@ def drop_candidates(db: Connection, tenant: str) -> None:
         db.execute(f"DELETE FROM {name} WHERE tenant = ?", (tenant,))
 
 
-def _add(db: Connection, tenant: str, profiles: Iterable[RankingRow | None]) -> None:
+def _add(db: Connection, tenant: str, profiles: Iterable[IndexedMemory | None]) -> None:
     rows, vectors = [], []
-    for row in profiles:
-        if row is None:
+    for memory in profiles:
+        if memory is None:
             continue
-        count, length = (len(row.terms) - TERMS_HEADER.size) // 5, TERMS_HEADER.unpack_from(row.terms)[1]
-        terms = list(struct.unpack_from(f"<{count}I", row.terms, TERMS_HEADER.size))
+        fields, features, arrival, _ = memory
+        count, length = (len(features.terms) - TERMS_HEADER.size) // 5, TERMS_HEADER.unpack_from(features.terms)[1]
+        terms = list(struct.unpack_from(f"<{count}I", features.terms, TERMS_HEADER.size))
         space, units = None, list[bytes]()
-        if row.units is not None and row.vector_model is not None:
-            _, _, dim, many = VECTORS_HEADER.unpack_from(row.units)
+        if features.has_vectors:
+            _, _, dim, many = VECTORS_HEADER.unpack_from(features.vectors)
             if dim <= MAX_DIM:
-                space, codes = (
-                    vector_space_id(tenant, row.vector_model, dim),
-                    row.units[VECTORS_HEADER.size + 4 * many :],
-                )
+                space = vector_space_id(tenant, features.model or "", dim)
+                codes = features.vectors[VECTORS_HEADER.size + 4 * many :]
                 units = [codes[n * dim : (n + 1) * dim] for n in range(many)]
-        hidden = (row.scope, int(row.sensitive), row.trust, row.expires_at)
-        has_session = int(row.session is not None)
-        rows.append((tenant, row.position, *hidden, has_session, length, space, len(units), terms))
+        hidden = (fields.scope, int(fields.sensitivity != "normal"), fields.effective_trust, fields.expires_at)
+        has_session = int(fields.event_session is not None)
+        rows.append((tenant, arrival, *hidden, has_session, length, space, len(units), terms))
         # A code is the middle of a quantisation step, so twice the value is an integer.
         doubled = ([2 * code + 1 for code in memoryview(unit).cast("b")] for unit in units)
-        vectors += [(tenant, row.position, n, space, str(unit)) for n, unit in enumerate(doubled)]
+        vectors += [(tenant, arrival, n, space, str(unit)) for n, unit in enumerate(doubled)]
     db.run_many("add_candidate", rows)
     db.run_many("add_candidate_vector", vectors)
 
@@ -200,7 +199,7 @@ class CandidateReads(Snapshot):
 
     def profiles_at(
         self, tenant: str, arrivals: Collection[int] = (), *, ids: Collection[str] = ()
-    ) -> list[RankingRow]:
+    ) -> list[IndexedMemory]:
         """Return active memories by arrival or id, in no stated order, without damaged rows."""
         rows = self._run("candidate_profiles", tenant, arrivals=list(arrivals), ids=json_array(ids))
         found = (profile_of(self._sealer, tenant, *split_record_row(row)) for row in rows)

@@ -129,6 +129,10 @@ SELECT {{record_columns}}, {{feature_columns}}
 -- Every memory changed after a position, oldest change first, with its features.
 {{profile}} WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
 
+-- indexed --
+-- Every active memory in order of arrival, with its features.
+{{profile}} WHERE r.tenant = :tenant AND r.status = 'active' ORDER BY r.arrival;
+
 -- alike --
 -- Memories that a job may merge, of which more than one has the same words in any capitals.
 SELECT f.id FROM features f CROSS JOIN records r

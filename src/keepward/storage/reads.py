@@ -4,7 +4,7 @@ Invariants
 (1) Filters apply before limits.
 (2) A damaged row is left out, named in ``damaged`` and logged; it is never returned.
 (3) Every order is total: newest arrival first, unless a docstring says otherwise.
-(4) A ranking row consists of a record and its features, each checked against its own seal.
+(4) A indexed memory consists of a record and its features, each checked against its own seal.
 (5) Duplicate candidates are unchecked: the caller reads each, which checks it, and compares its partition, because
     minhashes of two partitions can be equal.
 """
@@ -28,7 +28,7 @@ from keepward.core.serialization import decode_fields
 from keepward.core.value import from_micros, name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.ports.index_parts import IndexedState
-from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, RankingRow, ReadResult, ScopeRange
+from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, ReadResult, ScopeRange
 from keepward.storage import tenant as tenants
 from keepward.storage.candidates import CandidateReads
 from keepward.storage.journal import JournalReads, record_or_erased, scope_parameters
@@ -364,13 +364,13 @@ class MemoryReads(Snapshot):
                     found.records.append(record)
         return found
 
-    def indexed(self, tenant: str) -> Iterator[IndexedMemory]:
-        """Yield every active memory with its features, the longest unchanged first."""
+    def indexed(self, tenant: str) -> Iterator[tuple[Record, Features]]:
+        """Yield every active memory with its features, in order of arrival."""
         with self._reading(tenant) as db:
-            yield from self._indexed(tenant, map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)))
+            yield from self._with_features(tenant, db.stream("indexed", tenant=tenant))
 
-    def _indexed(self, tenant: str, rows: Iterable[tuple[RecordRow, FeatureRow | None]]) -> Iterator[IndexedMemory]:
-        for row, features in rows:
+    def _with_features(self, tenant: str, rows: Iterable[Row]) -> Iterator[tuple[Record, Features]]:
+        for row, features in map(split_record_row, rows):
             if row.status != Status.ACTIVE:
                 continue
             try:
@@ -378,25 +378,26 @@ class MemoryReads(Snapshot):
             except Tampered as exc:
                 _log.warning("memory %s was left out: %s", row.id, exc, extra={"action": "damaged"})
                 continue
-            verified = verified_features(self._sealer, tenant, features)
-            yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=verified)
+            yield record, verified_features(self._sealer, tenant, features)
 
-    def alike(self, tenant: str, now: datetime) -> Iterator[IndexedMemory]:
+    def alike(self, tenant: str, now: datetime) -> Iterator[tuple[Record, Features]]:
         """Yield the archival and episodic memories, no events and without a key, whose words another memory has."""
         ids = [name for (name,) in self._run("alike", tenant, now=to_micros(now), none=b"")]
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = json_array(ids[start : start + _READ_AT_ONCE])
             with self._reading(tenant) as db:
                 rows = db.run("profiles_by_id", tenant=tenant, ids=part).fetchall()
-            yield from self._indexed(tenant, map(split_record_row, rows))
+            yield from self._with_features(tenant, rows)
 
     def passing(self, tenant: str, now: datetime, *, until: datetime) -> list[str]:
         """Return the ids of active volatile memories without a key that were not confirmed since an instant."""
         values = {"now": to_micros(now), "until": to_micros(until)}
         return [name for (name,) in self._run("passing", tenant, **values)]
 
-    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
-        """Yield (id, ranking row) for every memory changed after a position, oldest first; None if it is not active."""
+    def profiles(
+        self, tenant: str, *, after: int, as_of: int | None = None
+    ) -> Iterator[tuple[str, IndexedMemory | None]]:
+        """Yield (id, memory) for every memory changed after a position, oldest first; None if it is not active."""
         with self._reading(tenant) as db:
             if as_of is not None:
                 yield from self._profiles_as_of(db, tenant, as_of)
@@ -407,8 +408,8 @@ class MemoryReads(Snapshot):
                         self._on_damaged_row(tenant)
                     yield row.id, profile
 
-    def profiles_of(self, tenant: str, ids: Collection[str]) -> Iterator[tuple[str, RankingRow | None]]:
-        """Yield (id, ranking row) of some memories, in no stated order; None if it is not active or is damaged."""
+    def profiles_of(self, tenant: str, ids: Collection[str]) -> Iterator[tuple[str, IndexedMemory | None]]:
+        """Yield (id, memory) of some memories, in no stated order; None if it is not active or is damaged."""
         with self._reading(tenant) as db:
             rows = db.run("profiles_by_id", tenant=tenant, ids=json_array(ids)).fetchall()
             for row, features in map(split_record_row, rows):
@@ -418,7 +419,7 @@ class MemoryReads(Snapshot):
     def _on_damaged_row(self, tenant: str) -> None:
         """Called when a read of all rows leaves out a damaged one."""
 
-    def _profiles_as_of(self, db: Connection, tenant: str, as_of: int) -> Iterator[tuple[str, RankingRow | None]]:
+    def _profiles_as_of(self, db: Connection, tenant: str, as_of: int) -> Iterator[tuple[str, IndexedMemory | None]]:
         """Yield the memories of an earlier state, with features if they are of the version of that time."""
         width = len(EventRow._fields)
         for row in db.stream("indexed_as_of", tenant=tenant, as_of=as_of):

@@ -26,7 +26,7 @@ from keepward.core.query import Filter
 from keepward.core.serialization import commitment, decode_fields, decode_record
 from keepward.core.value import name_forms, to_micros
 from keepward.errors import Tampered
-from keepward.ports.store import Features, RankingRow
+from keepward.ports.store import Features, IndexedMemory
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Row
 
@@ -34,6 +34,7 @@ from keepward.storage.sql import Row
 MAX_EVENTS_PER_COMMIT = 1 << 20
 _log = logging.getLogger(__name__)
 _NONE = type(None)
+_NO_FEATURES = Features(terms=b"")
 _TRUST_RANKS = {trust.label: int(trust) for trust in Trust}
 _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
 _COMMIT_TYPES = (int, str, int, str, str, bytes, bytes)
@@ -407,11 +408,11 @@ def verified_features(sealer: Sealer, tenant: str, row: FeatureRow | None) -> Fe
         return row.features()
     if row is not None:
         _log.warning("features of %s do not match their seal", row.id, extra={"action": "damaged"})
-    return Features(terms=b"")
+    return _NO_FEATURES
 
 
-def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow | None) -> RankingRow | None:
-    """Return an active memory as ranking sees it, with its words alone if its features are damaged.
+def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow | None) -> IndexedMemory | None:
+    """Return an active memory as an index takes it, without features if these are damaged.
 
     None if its row is damaged.
     """
@@ -419,37 +420,7 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
     if fields is None:
         _log.warning("memory %s was left out: it does not match its seal", row.id, extra={"action": "damaged"})
         return None
-    if features is not None and not features.has_valid_seal(sealer, tenant):
-        _log.warning("features of %s do not match their seal", row.id, extra={"action": "damaged"})
-        features = None
-    vectors = features if features is not None and features.model is not None and features.units > 0 else None
-    return RankingRow(
-        row.id,
-        row.version,
-        row.position,
-        row.arrival,
-        row.scope,
-        row.tier,
-        row.kind,
-        fields.content_type,
-        row.key,
-        row.subject,
-        row.category,
-        row.session if row.kind == "event" else None,
-        fields.speaker,
-        fields.tags,
-        row.trust,
-        row.sensitivity != "normal",
-        fields.importance / 10_000,
-        fields.confidence / 10_000,
-        fields.idle_since,
-        fields.written_at if fields.occurred_at is None else fields.occurred_at,
-        row.expires_at,
-        b"" if features is None else features.terms,
-        None if vectors is None else vectors.model,
-        None if vectors is None else vectors.vectors,
-        "" if features is None else features.recipe,
-    )
+    return IndexedMemory(fields, verified_features(sealer, tenant, features), row.arrival, row.position)
 
 
 def has_body_filter(filters: Filter) -> bool:

@@ -6,17 +6,19 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from keepward.core.query import Filter
 from keepward.ports.index_parts import DamagedIndex, IndexedState
-from keepward.ports.store import RankingRow
-from keepward.retrieval import tokenizer, vector_index
+from keepward.ports.store import IndexedMemory
+from keepward.retrieval import tokenizer
 from keepward.retrieval.index import Index, IndexHit, Query
 from keepward.storage.index_files import IndexFile, IndexFiles
 from keepward.storage.seals import Sealer
+from support.indexed import indexed_memory
 
 DIM = 96
 STATE = IndexedState(seq=7, hash=b"\7" * 32, erasures=0)
@@ -46,38 +48,37 @@ class World:
 
     seed: int
 
-    def row(self, number: int, version: int) -> RankingRow:
+    def row(self, number: int, version: int, **changed: Any) -> IndexedMemory:
         source = random.Random(f"{self.seed} {number} {version}")
         words = [source.choice(WORDS) for _ in range(source.randint(1, 8))] + [f"w{number % 40}"]
         units = np.random.default_rng(number * 1_000 + version).normal(size=(source.randint(1, 2), DIM))
         units /= np.linalg.norm(units, axis=1, keepdims=True)
-        given = dict.fromkeys(RankingRow._fields) | {
+        given: dict[str, Any] = {
             "id": f"01920000-0000-7000-8000-{number:012x}" if number % 9 else f"name {number}",
             "version": version,
-            "touched": number * 10 + version,
-            "position": number,
+            "arrival": number,
+            "position": number * 10 + version,
             "scope": source.choice(["/", "/users/ana", "/users/ben"]),
-            "tier": "archival",
             "kind": source.choice(["fact", "event"]),
-            "content_type": "text",
             "subject": source.choice([None, "Ana", f"person {number}"]),
             "session": source.choice([None, "s1", f"s{number % 5}"]),
             "speaker": source.choice([None, "user", "Ben"]),
             "tags": tuple(source.sample(["a", "b", "c"], source.randint(0, 2))),
             "trust": source.randint(1, 7),
             "sensitive": source.random() < 0.1,
-            "importance": source.random(),
-            "confidence": 0.5,
-            "idle_since": source.choice([None, 5, NOW]),
+            "importance": int(source.random() * 10_000),
+            "reinforced_at": source.choice([None, 5, NOW]),
             "created_at": number,
             "expires_at": source.choice([None, None, NOW - 1, NOW + 50]),
             "terms": tokenizer.pack(words, [word.lower() for word in words if word[0].isupper()]),
-            "recipe": "",
         }
+        # What was never confirmed does not decay here.
+        lasts = given["reinforced_at"] is None
+        given |= {"stability": "permanent", "reinforced_at": 0} if lasts else {"stability": "stable"}
         if source.random() < 0.9:
-            given |= {"vector_model": source.choice(["m", "m", "other"]), "units": vector_index.pack(units)}
+            given |= {"model": source.choice(["m", "m", "other"]), "vectors": units}
             given["recipe"] = source.choice(["old", *vector_index_versions()])
-        return RankingRow(**given)
+        return indexed_memory(**given | changed)
 
 
 def vector_index_versions() -> tuple[str, ...]:
@@ -129,12 +130,14 @@ def asked(index: Index) -> list[list[IndexHit]]:
     return found
 
 
-def changes(world: World, source: random.Random, live: dict[int, int]) -> Iterator[tuple[list[RankingRow], list[str]]]:
+def changes(
+    world: World, source: random.Random, live: dict[int, int]
+) -> Iterator[tuple[list[IndexedMemory], list[str]]]:
     """Yield changes: new versions, new entries and removals; ``live`` has the version of each entry."""
     for _ in range(3):
         removed = source.sample(sorted(live), min(5, len(live)))
         added = source.sample(range(120), 12)
-        ended = [world.row(number, live.pop(number)).id for number in removed]
+        ended = [world.row(number, live.pop(number)).fields.id for number in removed]
         for number in added:
             live[number] = live.get(number, 0) + 1
         yield [world.row(number, live[number]) for number in added], ended
@@ -168,16 +171,18 @@ def test_a_file_has_nothing_of_removed_entries(files: IndexFiles) -> None:
     index = Index()
     index.apply([World(2).row(number, 1) for number in range(40)])
     index, _ = stored(files, index)
-    row = World(2).row(50, 1)._replace(subject="Zacharias Q", session="secret-session", tags=("hidden",))
+    row = World(2).row(50, 1, kind="event", subject="Zacharias Q", session="secret-session", tags=("hidden",))
     index.apply([row])
     _, file = stored(files, index)
     assert all(
-        word in file.path.read_bytes() for word in (b"Zacharias Q", b"secret-session", b"hidden", row.id.encode())
+        word in file.path.read_bytes()
+        for word in (b"Zacharias Q", b"secret-session", b"hidden", row.fields.id.encode())
     )
-    index.apply([], [row.id])
+    index.apply([], [row.fields.id])
     _, after = stored(files, index)
     assert not any(
-        word in after.path.read_bytes() for word in (b"Zacharias Q", b"secret-session", b"hidden", row.id.encode())
+        word in after.path.read_bytes()
+        for word in (b"Zacharias Q", b"secret-session", b"hidden", row.fields.id.encode())
     )
 
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from entries_made import profile
 
 from keepward.core.query import Filter
-from keepward.ports.store import RankingRow
+from keepward.ports.store import IndexedMemory
 from keepward.retrieval import ranking, tokenizer
 from keepward.retrieval.index import Index, Query
+from support.indexed import indexed_memory
 
 ALL = Filter(scopes=())
 EQUAL = np.full(12, 3, dtype=np.int8)
@@ -17,9 +17,11 @@ YES, NONE = np.ones(12, dtype=np.bool_), np.zeros((0, 12), dtype=np.bool_)
 FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter", "the museum garden", "piano music"]
 
 
-def entry(n: int, text: str, **fields: Any) -> RankingRow:
-    given = {"version": 1, "position": n, "scope": "/", "tier": "archival", "kind": "fact"} | fields
-    return profile(id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text), tokenizer.analyse(text).names), **given)
+def entry(n: int, text: str, **fields: Any) -> IndexedMemory:
+    given = {"version": 1, "arrival": n, "scope": "/", "tier": "archival", "kind": "fact"} | fields
+    return indexed_memory(
+        id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text), tokenizer.analyse(text).names), **given
+    )
 
 
 def found(index: Index, text: str, allowed: Filter = ALL, **more: Any) -> list[str]:
@@ -44,7 +46,7 @@ def twins(
     index = Index()
     index.apply(
         [
-            entry(n, text, created_at=n, vector_model="m", units=made[n : n + 1].astype(np.float32), **given)
+            entry(n, text, created_at=n, model="m", vectors=made[n : n + 1].astype(np.float32), **given)
             for n, text, given in zip(range(8), texts, [fields] + 7 * [{}], strict=True)
         ]
     )
@@ -87,10 +89,10 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
                 entry(
                     n,
                     "the rent is due",
-                    position=place,
+                    arrival=place,
                     created_at=n,
-                    vector_model="m",
-                    units=made[n : n + 1],
+                    model="m",
+                    vectors=made[n : n + 1],
                 )
             ]
         )

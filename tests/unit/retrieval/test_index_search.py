@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from entries_made import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
-from keepward.ports.store import RankingRow
+from keepward.ports.store import IndexedMemory
 from keepward.retrieval import ranking, tokenizer, vector_index
 from keepward.retrieval.index import Index, Query
+from support.indexed import indexed_memory
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
 ALL = Filter(scopes=())
@@ -26,9 +26,9 @@ def vector(seed: int) -> np.ndarray:
     return made / np.linalg.norm(made)
 
 
-def entry(n: int, text: str, **fields: Any) -> RankingRow:
-    given = {"version": 1, "position": n, "scope": "/", "tier": "episodic", "kind": "event"} | fields
-    return profile(id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text)), **given)
+def entry(n: int, text: str, **fields: Any) -> IndexedMemory:
+    given = {"version": 1, "arrival": n, "scope": "/", "tier": "episodic", "kind": "event"} | fields
+    return indexed_memory(id=f"m{n:03}", **{"terms": tokenizer.pack(tokenizer.terms(text))} | given)
 
 
 def query(text: str, seed: int | None = None, model: str = "m") -> Query:
@@ -36,7 +36,7 @@ def query(text: str, seed: int | None = None, model: str = "m") -> Query:
     return Query(text=text, terms=tuple(tokenizer.terms(text)), vector=near, vector_model=model)
 
 
-def index_of(*entries: RankingRow) -> Index:
+def index_of(*entries: IndexedMemory) -> Index:
     index = Index()
     index.apply(entries)
     return index
@@ -48,21 +48,17 @@ def found(index: Index, text: str, allowed: Filter = ALL, limit: int = 10, **mor
 
 def test_packed_and_plain_vectors_score_alike() -> None:
     plain, packed = (
-        index_of(entry(1, "tea", vector_model="m", units=u)).search(query("tea", seed=2), ALL, 1)
+        index_of(entry(1, "tea", model="m", vectors=u)).search(query("tea", seed=2), ALL, 1)
         for u in (vector(1), vector_index.pack(vector(1)))
     )
     assert plain == packed
 
 
 def test_the_neighbour_of_a_match_comes_before_a_stranger() -> None:
-    turns = [entry(n, t, session="s") for n, t in enumerate(("tea harbour", "piano", "garden"))]
-    turns.append(entry(9, "engine", session="t"))
-    held = index_of(*(entry_with(t, vector(50)) for t in turns))
+    view = {"vectors": vector(50), "model": "m"}
+    turns = [entry(n, t, session="s", **view) for n, t in enumerate(("tea harbour", "piano", "garden"))]
+    held = index_of(*turns, entry(9, "engine", session="t", **view))
     assert found(held, "tea harbour", seed=50)[:2] == ["m000", "m001"]
-
-
-def entry_with(plain: RankingRow, units: np.ndarray) -> RankingRow:
-    return plain._replace(vector_model="m", units=vector_index.pack(units))
 
 
 def test_compaction_changes_no_answer() -> None:
@@ -86,7 +82,7 @@ _rows = st.lists(
 )
 
 
-def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[RankingRow]:
+def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[IndexedMemory]:
     return [
         entry(
             n,
@@ -94,8 +90,8 @@ def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[RankingRow]
             session=session,
             scope=scope,
             sensitive=sensitive,
-            vector_model="m" if count else None,
-            units=np.concatenate([vector(7 * n + u) for u in range(count)]) if count else None,
+            model="m" if count else None,
+            vectors=np.concatenate([vector(7 * n + u) for u in range(count)]) if count else None,
         )
         for n, (text, session, scope, count, sensitive) in enumerate(rows)
     ]
@@ -107,7 +103,7 @@ def test_hidden_memories_change_neither_score_nor_order(rows: Any, text: str, ne
     entries = made(rows)
     allowed = Filter(scopes=("/",))
     asked = query(text, seed=1 if near else None)
-    seen = index_of(*(e for e in entries if e.scope == "/" and not e.sensitive))
+    seen = index_of(*(e for e in entries if e.fields.scope == "/" and e.fields.sensitivity == "normal"))
     assert index_of(*entries).search(asked, allowed, 10) == seen.search(asked, ALL, 10)
 
 
@@ -125,10 +121,10 @@ def test_the_order_of_application_changes_nothing(rows: Any, text: str, near: bo
     assert index.search(asked, ALL, 10) == straight
 
 
-def named_entry(n: int, text: str, **fields: Any) -> RankingRow:
+def named_entry(n: int, text: str, **fields: Any) -> IndexedMemory:
     """Return an entry whose names are known."""
     found = tokenizer.analyse(text)
-    return entry(n, text, **fields)._replace(terms=tokenizer.pack(found.terms, found.names))
+    return entry(n, text, terms=tokenizer.pack(found.terms, found.names), **fields)
 
 
 def test_memory_with_a_time_comes_first_for_time_questions() -> None:
@@ -173,7 +169,7 @@ def turned(cosine: float, seed: int) -> np.ndarray:
 def test_long_text_with_a_slightly_closer_part_ranks_lower() -> None:
     many = np.concatenate([turned(0.52, 2), *(turned(0.1, seed) for seed in range(3, 18))])
     index = index_of(
-        entry(1, "reply", units=many, vector_model="m"), entry(2, "remark", units=turned(0.45, 20), vector_model="m")
+        entry(1, "reply", vectors=many, model="m"), entry(2, "remark", vectors=turned(0.45, 20), model="m")
     )
     assert found(index, "zither", seed=1) == ["m002", "m001"]
 
@@ -189,9 +185,9 @@ def test_who_is_asked_for_by_role_goes_first(text: str, first: str) -> None:
 
 def preferences(speaker: str | None = "user", *, trust: Trust = Trust.USER) -> Index:
     wish = tokenizer.pack(["maps"], marker_terms=[tokenizer.PREFERENCE_TERM])
-    away, close = ({"units": turned(cosine, 2), "vector_model": "m"} for cosine in (0.1, 0.2))
+    away, close = ({"vectors": turned(cosine, 2), "model": "m"} for cosine in (0.1, 0.2))
     others = [entry(n, f"memory {n}", **(away if n > 2 else close)) for n in range(2, 30)]
-    said = entry(1, "", speaker=speaker, trust=trust, **away)._replace(terms=wish)
+    said = entry(1, "", speaker=speaker, trust=trust, terms=wish, **away)
     return index_of(said, *others)
 
 
@@ -224,25 +220,25 @@ def test_words_that_cover_most_of_a_memory_count_fully() -> None:
 
 
 def test_preference_has_the_mean_cosine_of_its_two_vectors() -> None:
-    views = {"units": np.concatenate((turned(0.2, 2), turned(0.6, 3))), "vector_model": "m"}
-    wish = entry(1, "", **views)._replace(terms=tokenizer.pack(["spice"], marker_terms=[tokenizer.PREFERENCE_TERM]))
+    views = {"vectors": np.concatenate((turned(0.2, 2), turned(0.6, 3))), "model": "m"}
+    wish = entry(1, "", terms=tokenizer.pack(["spice"], marker_terms=[tokenizer.PREFERENCE_TERM]), **views)
     hits = index_of(wish, entry(2, "spice", **views)).search(query("Could you draft a menu?", seed=1), ALL, 2)
     cosines = {hit.id: hit.parts["cosine"] for hit in hits}
     assert cosines["m002"] - cosines["m001"] == pytest.approx(0.2, abs=0.01)
 
 
-def marked(n: int, mark: str, **fields: Any) -> RankingRow:
-    return entry(n, "", session="s", **fields)._replace(terms=tokenizer.pack(["tea"], marker_terms=[mark]))
+def marked(n: int, mark: str, **fields: Any) -> IndexedMemory:
+    return entry(n, "", session="s", terms=tokenizer.pack(["tea"], marker_terms=[mark]), **fields)
 
 
 def asked_of(answering: str) -> dict[str, float]:
     """Features of a question between two turns that are as near."""
-    view = {"units": vector(1), "vector_model": "m"}
+    view = {"vectors": vector(1), "model": "m"}
     turns = [
         entry(1, "tea", session="s", speaker="Ben", **view),
         marked(2, tokenizer.QUESTION_TERM, speaker="Ana", **view),
         entry(3, "tea", session="s", speaker=answering, **view),
-        *(entry(n, "piano", units=vector(n), vector_model="m") for n in range(4, 12)),
+        *(entry(n, "piano", vectors=vector(n), model="m") for n in range(4, 12)),
     ]
     return {hit.id: hit.parts["feature"] for hit in index_of(*turns).search(query("tea", seed=1), ALL, 3)}
 
@@ -283,8 +279,8 @@ def test_mean_vector_is_subtracted_unless_requests_have_their_own() -> None:
     shared = leaning(99, 9)
     asked = (vector(1) + shared)[0]
     units = {"m001": shared, "m002": turned(0.5, 2)}
-    entries = [entry(n, f"memory {n}", units=leaning(n, 1.2), vector_model="m") for n in range(10, 300)]
-    entries += [entry(int(name[1:]), "memory", units=each, vector_model="m") for name, each in units.items()]
+    entries = [entry(n, f"memory {n}", vectors=leaning(n, 1.2), model="m") for n in range(10, 300)]
+    entries += [entry(int(name[1:]), "memory", vectors=each, model="m") for name, each in units.items()]
     index = index_of(*entries)
 
     def first(text: str, common: np.ndarray | None) -> str:
@@ -329,8 +325,8 @@ def test_cosines_of_unrelated_texts_are_0_and_of_equal_ones_1_whatever_the_model
 def test_missing_vectors_are_counted_by_reader_and_model() -> None:
     mine = Filter(scopes=("/",))
     index = index_of(
-        entry(1, "green tea", vector_model="m", units=vector(1)),
-        entry(2, "black tea", scope="/agents/orion", vector_model="m", units=vector(2)),
+        entry(1, "green tea", model="m", vectors=vector(1)),
+        entry(2, "black tea", scope="/agents/orion", model="m", vectors=vector(2)),
         entry(3, "white tea", scope="/agents/orion"),
     )
 
@@ -340,5 +336,5 @@ def test_missing_vectors_are_counted_by_reader_and_model() -> None:
     assert (lacking(ALL), lacking(mine), lacking(ALL, "other"), lacking(ALL)) == (1, 0, 3, 1)
     index.apply([entry(4, "iced tea")], removed=["m003"])
     assert (lacking(ALL), lacking(mine), lacking(ALL, "other")) == (1, 1, 3)
-    index.apply([entry(4, "iced tea", vector_model="m", units=vector(4))])
+    index.apply([entry(4, "iced tea", model="m", vectors=vector(4))])
     assert (lacking(ALL), lacking(mine)) == (0, 0)

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from entries_made import profile
 
 from keepward.core.query import Filter
-from keepward.ports.store import RankingRow
+from keepward.ports.store import IndexedMemory
 from keepward.retrieval import tokenizer
 from keepward.retrieval.index import Index, Query
 from keepward.retrieval.ranking import MAX_SCORE
 from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, recency, train
+from support.indexed import indexed_memory
 
 ALL = Filter(scopes=())
 DIM = 64
@@ -35,19 +35,19 @@ def weights(**given: Any) -> RerankerWeights:
     return RerankerWeights(**{"model": "m", **arrays, **given})
 
 
-def entries(count: int) -> list[RankingRow]:
+def entries(count: int) -> list[IndexedMemory]:
     return [
-        profile(
+        indexed_memory(
             id=f"m{n:04}",
             version=1,
-            position=n,
+            arrival=n,
             scope="/",
             tier="archival",
             kind="fact",
             terms=tokenizer.pack(tokenizer.terms(f"note {n} about the harbour")),
-            vector_model="m",
-            units=vector(n)[None],
-            importance=(n % 7) / 7,
+            model="m",
+            vectors=vector(n)[None],
+            importance=10_000 * (n % 7) // 7,
             trust=n % 8,
         )
         for n in range(count)

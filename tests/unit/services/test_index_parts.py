@@ -8,31 +8,16 @@ import pytest
 
 from keepward.core.query import Filter
 from keepward.ports.index_parts import IndexedState
-from keepward.ports.store import RankingRow
+from keepward.ports.store import IndexedMemory
 from keepward.retrieval import tokenizer
 from keepward.retrieval.index import Index, Query
 from keepward.services.search import index_cache as engine
+from support.indexed import indexed_memory
 
 
-def profile(n: int) -> RankingRow:
-    given = dict.fromkeys(RankingRow._fields) | {
-        "id": f"01920000-0000-7000-8000-{n:012x}",
-        "version": 1,
-        "touched": n,
-        "position": n,
-        "scope": "/",
-        "tier": "archival",
-        "kind": "fact",
-        "content_type": "text",
-        "tags": (),
-        "trust": 3,
-        "sensitive": False,
-        "importance": 0.5,
-        "confidence": 0.5,
-        "created_at": n,
-        "terms": tokenizer.pack(["tea"]),
-    }
-    return RankingRow(**given)
+def profile(n: int) -> IndexedMemory:
+    name = f"01920000-0000-7000-8000-{n:012x}"
+    return indexed_memory(id=name, arrival=n, position=n, created_at=n, trust=3, terms=tokenizer.pack(["tea"]))
 
 
 class Store:
@@ -59,7 +44,7 @@ class Store:
         for n in range(after + 1, 11):
             if n == self.broken_at:
                 raise OSError("the disk gave an error")
-            yield profile(n).id, None if n == 3 else profile(n)
+            yield profile(n).fields.id, None if n == 3 else profile(n)
 
 
 @pytest.fixture
@@ -75,7 +60,7 @@ def found(index: Index) -> set[str]:
 
 def test_every_part_is_found(store):
     index = engine.IndexCache().current(store, "default")
-    assert found(index) == {profile(n).id for n in range(1, 11) if n != 3}
+    assert found(index) == {profile(n).fields.id for n in range(1, 11) if n != 3}
 
 
 def test_no_part_is_larger_than_it_may_be(store, monkeypatch):
@@ -94,7 +79,7 @@ def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
     with pytest.raises(OSError, match="disk"):
         indexes.current(store, "default")
     store.broken_at = None
-    assert found(indexes.current(store, "default")) == {profile(n).id for n in range(1, 11) if n != 3}
+    assert found(indexes.current(store, "default")) == {profile(n).fields.id for n in range(1, 11) if n != 3}
     assert store.asked == [0, 4]
 
 

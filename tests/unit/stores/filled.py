@@ -110,11 +110,10 @@ def answers(path: Path) -> dict[str, object]:
         ask("alias", lambda: (("x1", each) for each in store.records(TENANT, ["x1"]).records))
         ask("found", lambda: ((each.id, each) for each in store.find(TENANT, ANY, live_at=None, limit=None).records))
         ask("live", lambda: ((each.id, each) for each in store.find(TENANT, ANY, live_at=now, limit=None).records))
-        ask("indexed", lambda: ((entry.record.id, entry.record) for entry in store.indexed(TENANT)))
-        unworded = {"terms": b"", "vector_model": None, "units": None}
-        ask("profile", lambda: ((k, p._replace(**unworded)) for k, p in store.profiles(TENANT, after=0) if p))
+        ask("indexed", lambda: ((record.id, record) for record, _ in store.indexed(TENANT)))
+        ask("profile", lambda: ((name, each.fields) for name, each in store.profiles(TENANT, after=0) if each))
         # Features that do not hold come back empty, and are computed anew.
-        ask("features", lambda: ((e.record.id, e.features) for e in store.indexed(TENANT) if e.features.terms))
+        ask("features", lambda: ((record.id, found) for record, found in store.indexed(TENANT) if found.terms))
         ask("commit", lambda: ((view.commit.seq, view) for view in store.commits(TENANT, before=None, limit=9)))
         ask("export", lambda: ((commit.seq, (commit, events)) for commit, events in store.events(TENANT)))
         for name in names:

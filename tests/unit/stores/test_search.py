@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from filled import TENANT, opened
 
-from keepward.ports.store import RankingRow
+from keepward.ports.store import Features, IndexedMemory
 from keepward.storage.rows import RecordRow, profile_of
 from keepward.storage.seals import Sealer
 from support import tamper
 
 
-def _profiles(path) -> dict[str, RankingRow | None]:
+def _profiles(path) -> dict[str, IndexedMemory | None]:
     with opened(path) as store:
         return dict(store.profiles(TENANT, after=0))
 
@@ -20,9 +20,9 @@ def _profiles(path) -> dict[str, RankingRow | None]:
 def test_damaged_features_leave_a_profile_without_them(path, cell):
     before = _profiles(path)
     tamper.edit(path, "features", cell)
-    plain = {"terms": b"", "vector_model": None, "units": None}
-    kept = {name: each and each._replace(**plain) for name, each in before.items()}
-    assert {name: each and each._replace(**plain) for name, each in _profiles(path).items()} == kept
+    none = Features(terms=b"")
+    left = {name: each and each._replace(features=none) for name, each in before.items()}
+    assert {name: each and each._replace(features=none) for name, each in _profiles(path).items()} == left
 
 
 @pytest.mark.parametrize("cell", ["scope = '/agents/x'", "trust = 1", "sensitivity = 'sensitive'", "body = x'7b7d'"])

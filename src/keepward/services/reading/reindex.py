@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from keepward.core.memory import Record, Status
 from keepward.core.query import EVERYTHING
 from keepward.errors import ModelUnavailable, StoreUnavailable
-from keepward.ports.store import Features, IndexedMemory
+from keepward.ports.store import Features
 from keepward.retrieval.chunking import CURRENT_VERSIONS, PROVIDED, PROVIDED_PREFIX
 from keepward.retrieval.tokenizer import has_current_layout
 from keepward.services.request_context import Engine, RequestContext
@@ -106,24 +107,23 @@ def reindex(
     if ended:
         _recompute_inactive(context)
     active = list(context.store.indexed(context.tenant))
-    stale = [memory for memory in active if _is_stale(memory, model)]
+    stale = [pair for pair in active if _is_stale(*pair, model)]
     # The vectors of a message include the question that it answers.
-    in_order = [memory.record for memory in sorted(active, key=lambda memory: memory.arrival)] if stale else []
-    questions = answered_questions(in_order, lambda _: None)
+    questions = answered_questions([record for record, _ in active] if stale else [], lambda _: None)
     replaced = False
     for start in range(0, len(stale), batch):
         if before_batch is not None:
             before_batch()
         part = stale[start : start + batch]
-        records = [memory.record for memory in part]
-        features = [_recomputed_features(memory, model) for memory in part]
+        records = [record for record, _ in part]
+        features = [_recomputed_features(*pair, model) for pair in part]
         try:
             computed = with_vectors(context.embedder, records, features, questions)
         except ModelUnavailable as exc:
             if not ended:
                 raise ModelUnavailable(f"{exc}; try again, and this goes on where it stopped") from exc
             computed = features
-        replaces = any(_is_replaced(memory.features, new) for memory, new in zip(part, computed, strict=True))
+        replaces = any(_is_replaced(old, new) for (_, old), new in zip(part, computed, strict=True))
         replaced = replaced or replaces
         _write_features(context, records, computed, replaces=replaces)
         if on_progress is not None:
@@ -131,7 +131,7 @@ def reindex(
     if replaced or ended:
         context.indexes.drop(context.store, context.tenant)
     elif stale:
-        context.indexes.reload(context.store, context.tenant, [memory.record.id for memory in stale])
+        context.indexes.reload(context.store, context.tenant, [record.id for record, _ in stale])
     sync_database_index(context.engine, context.tenant, before_batch)
     return len(stale)
 
@@ -141,18 +141,17 @@ def _is_replaced(before: Features, after: Features) -> bool:
     return before.model is not None or before.terms != after.terms
 
 
-def _is_stale(memory: IndexedMemory, model: str | None) -> bool:
-    features = memory.features
+def _is_stale(record: Record, features: Features, model: str | None) -> bool:
     if model is None:
         # Without vectors there is no stored version, so compare the words.
-        return features.terms != text_features(memory.record).terms
+        return features.terms != text_features(record).terms
     other_version = features.model != model or features.recipe not in CURRENT_VERSIONS
     return other_version or not has_current_layout(features.terms)
 
 
-def _recomputed_features(memory: IndexedMemory, model: str | None) -> Features:
+def _recomputed_features(record: Record, present: Features, model: str | None) -> Features:
     """Return the recomputed words of a memory, with its present vectors if the embedder must not replace them."""
-    words, present = text_features(memory.record), memory.features
+    words = text_features(record)
     if model is None:
         recipe = present.recipe
     elif present.model == model and present.recipe.startswith(PROVIDED_PREFIX):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,7 @@ SMALL_SET_SIZE = 1_000
 SMALL_ID_SET_SIZE = 20_000
 #: Best hits of a first ranking whose neighbouring messages are gathered too, and how many before and after.
 LEADING_HITS, NEARBY_TURNS = 24, 6
+_arrival = attrgetter("arrival")
 
 
 def gather_candidates(store: EventStore, tenant: str, query: Query, allowed: Filter, limit: int) -> Index:
@@ -60,13 +62,17 @@ def gather_candidates(store: EventStore, tenant: str, query: Query, allowed: Fil
             signs = statistics.signs
             vector = np.asarray(query.vector) if signs is None else centred_query_of(query, signs).vector
             arrivals |= store.nearest(tenant, allowed, space, visible.units, vector.tolist(), max_by_vector)
-        rows = {row.id: row for row in store.profiles_at(tenant, sorted(arrivals))}
+        memories = sorted(store.profiles_at(tenant, sorted(arrivals)), key=_arrival)
         part = Index(statistics)
-        part.apply(sorted(rows.values(), key=lambda row: row.position))
-        leading = [rows[hit.id] for hit in part.search(query, allowed, LEADING_HITS)]
-        turns = [(row.session, row.position) for row in leading if row.session is not None]
+        part.apply(memories)
+        leading = {hit.id for hit in part.search(query, allowed, LEADING_HITS)}
+        turns = [
+            (session, memory.arrival)
+            for memory in memories
+            if memory.fields.id in leading and (session := memory.fields.event_session) is not None
+        ]
         neighbours = store.neighbouring_turns(tenant, turns, NEARBY_TURNS) - arrivals if turns else ()
-        part.apply(sorted(store.profiles_at(tenant, sorted(neighbours)), key=lambda row: row.position))
+        part.apply(sorted(store.profiles_at(tenant, sorted(neighbours)), key=_arrival))
         return part
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from keepward.core.memory import ContentType, Kind, Record, is_textless
 from keepward.core.principals import Trust

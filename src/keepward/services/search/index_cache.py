@@ -19,10 +19,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec.structs import replace
+
 from keepward.errors import KeepwardError
 from keepward.locks import ForkSafeLock
 from keepward.ports.index_parts import DamagedIndex, IndexedState
-from keepward.ports.store import RankingRow
+from keepward.ports.store import IndexedMemory
 from keepward.retrieval import index, tokenizer, vector_index
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.retrieval.index import Index
@@ -44,7 +46,7 @@ MAX_PAST_INDEXES = 2
 #: Bytes that the indexes of all tenants may take together.
 MAX_BYTES = 1 << 30
 #: Memories that are added together.
-_READ_BATCH = 2_000
+_READ_BATCH = 1_000
 #: The smallest index that is stored: reading it takes as long as building it.
 MIN_STORED = 2_000
 #: An index is stored again after this many changes, or a share of it.
@@ -325,11 +327,11 @@ def _release() -> str:
 
 
 def _index_changes(
-    store: StoreReader, tenant: str, rows: Iterator[tuple[str, RankingRow | None]], *, as_of: int | None = None
-) -> Iterator[tuple[list[RankingRow], list[str], int]]:
-    """Yield batches of rows to add and ids to remove, with the position that the index reaches by each."""
+    store: StoreReader, tenant: str, rows: Iterator[tuple[str, IndexedMemory | None]], *, as_of: int | None = None
+) -> Iterator[tuple[list[IndexedMemory], list[str], int]]:
+    """Yield batches of memories to add and ids to remove, with the position that the index reaches by each."""
     while batch := list(islice(rows, _READ_BATCH)):
-        added: dict[str, RankingRow] = {}
+        added: dict[str, IndexedMemory] = {}
         removed: list[str] = []
         position = 0
         for memory_id, row in batch:
@@ -337,10 +339,11 @@ def _index_changes(
                 added.pop(memory_id, None)
                 removed.append(memory_id)
             else:
-                position = max(position, row.touched)
+                position = max(position, row.position)
                 added[memory_id] = row
-        # Words of rows without stored features (a past state, a restored journal) or with features of an older release.
-        unknown = [row.id for row in added.values() if not has_current_layout(row.terms)]
+        # Words of memories without stored features (a past state, a restored journal) or with those of an older layout.
+        unknown = [name for name, row in added.items() if not has_current_layout(row.features.terms)]
         for record in store.records(tenant, unknown, as_of=as_of).records if unknown else ():
-            added[record.id] = added[record.id]._replace(terms=text_features(record).terms)
-        yield [row for row in added.values() if row.terms], removed, position
+            row = added[record.id]
+            added[record.id] = row._replace(features=replace(row.features, terms=text_features(record).terms))
+        yield [row for row in added.values() if row.features.terms], removed, position

@@ -16,6 +16,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+from msgspec import structs
+
 from keepward.core import change as ask
 from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record, Status, Tier
 from keepward.core.principals import ActorKind, Trust, is_within_scope
@@ -226,7 +228,7 @@ class StagedState:
         features = self.text_features(record)
         if not packed or text != record.text:
             return features
-        return replace(features, model=model, recipe=PROVIDED, vectors=packed, units=1)
+        return structs.replace(features, model=model, recipe=PROVIDED, vectors=packed, units=1)
 
     def text_features(self, record: Record) -> Features:
         """Return the features that need no model, computed once."""
