@@ -228,7 +228,7 @@ class ReadSuite(Ground):
     def likely(store: EventStore, make: RecordFactory, asked: Record) -> list[str]:
         """Return the ids of the memories that may say the same as another."""
         [found] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text))], make.now)
-        return [each.id for each in found]
+        return list(found)
 
     def test_equal_digests_come_before_shared_labels(self, store: EventStore, make: RecordFactory) -> None:
         near, same = make.record("tea is in the right cupboard"), make.record()
@@ -264,7 +264,7 @@ class ReadSuite(Ground):
         self.put(store, make, *(make.record(f"tea in cupboard {n}") for n in range(12)), make.record("tea in cupboard"))
         texts = ("tea in cupboard", "tea in cupboard 3", "something else")
         asked = [(record, make.features(record.text)) for record in map(make.record, texts)]
-        together = [[each.id for each in group] for group in store.duplicate_candidates(TENANT, asked, make.now)]
+        together = [list(group) for group in store.duplicate_candidates(TENANT, asked, make.now)]
         assert together == [self.likely(store, make, record) for record, _ in asked]
 
     def test_a_trait_apart_is_reported_before_anything_is_read(self, store: EventStore, make: RecordFactory) -> None:
@@ -273,7 +273,15 @@ class ReadSuite(Ground):
         self.put(store, make, *map(make.record, texts), features=features)
         asked = make.record("tea in cupboard 3")
         [likely] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text, trait=b"two"))], make.now)
-        assert sorted(each.kindred for each in likely) == [False, True]
+        assert sorted(likely.values()) == [False, True]
+
+    def test_a_revised_memory_must_be_read(self, store: EventStore, make: RecordFactory) -> None:
+        first = make.record("tea in cupboard 1")
+        self.put(store, make, first, features=(make.features(first.text, trait=b"one"),))
+        self.put(store, make, make.revised(first, importance=0.9), features=(None,))
+        asked = make.record("tea in cupboard 3")
+        [likely] = store.duplicate_candidates(TENANT, [(asked, make.features(asked.text, trait=b"two"))], make.now)
+        assert likely == {first.id: True}
 
     # --- profiles
 

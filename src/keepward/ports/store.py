@@ -113,15 +113,6 @@ class UnreadableMemory:
     why: str
 
 
-class DuplicateCandidate(NamedTuple):
-    """An unread memory that may be a duplicate. A tuple, because a batch creates eight for each memory."""
-
-    id: str
-    version: int
-    #: Whether they may state the same, by their token signatures.
-    kindred: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destruction:
     """Content that a transaction destroys in addition to the commit that it has appended."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from heapq import heappop, heappush, merge
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from keepward.core.commit import Head
 from keepward.core.memory import Record, Status
@@ -28,7 +28,7 @@ from keepward.core.serialization import decode_fields
 from keepward.core.value import from_micros, name_forms, to_micros
 from keepward.errors import Tampered
 from keepward.ports.index_parts import IndexedState
-from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, ReadResult, ScopeRange
+from keepward.ports.store import Features, IndexedMemory, ReadResult, ScopeRange
 from keepward.storage import tenant as tenants
 from keepward.storage.candidates import CandidateReads
 from keepward.storage.journal import JournalReads, record_or_erased, scope_parameters
@@ -440,11 +440,12 @@ class MemoryReads(Snapshot):
 
     def duplicate_candidates(
         self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
-    ) -> list[tuple[DuplicateCandidate, ...]]:
-        """Return for each record up to 8 likely duplicates.
+    ) -> list[dict[str, bool]]:
+        """Return for each record the ids of up to 8 likely duplicates, and whether each must be read.
 
-        Candidates are active and have an equal digest or share two minhashes. Equal digests come first, by id; then the
-        most shared minhashes, ties by newer position. They may be of another partition, see (5).
+        Candidates are live and have an equal digest or share two minhashes. Equal digests come first, by id; then the
+        most shared minhashes, ties by newer position. They may be of another partition, see (5). One must be read if it
+        may state the same by its trait, or if it was revised.
         """
         with self._reading(tenant) as db:
             return _duplicate_candidates(db, tenant, asked, now)
@@ -529,20 +530,9 @@ class StoreReader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads
             yield heappop(waiting)[2]
 
 
-class DuplicateCandidateRow(NamedTuple):
-    """An unchecked duplicate candidate."""
-
-    position: int
-    id: str
-    version: int
-    status: str
-    expires_at: int | None
-    trait: bytes | None
-
-
 def _duplicate_candidates(
     db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
-) -> list[tuple[DuplicateCandidate, ...]]:
+) -> list[dict[str, bool]]:
     """Return the result of ``StoreReader.duplicate_candidates``; a memory without a record is left out."""
     minhashes = [_stored(record, features) for record, features in asked]
     micros = to_micros(now)
@@ -563,37 +553,38 @@ def _duplicate_candidates(
     rows_by_position = _rows_at(
         db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]}
     )
-    found: list[tuple[DuplicateCandidate, ...]] = []
+    found: list[dict[str, bool]] = []
     for (record, features), same, places in zip(asked, equals, order, strict=True):
-        first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], rows_by_position, record, features, same, micros)
+        first = _live_candidates(places[:MAX_DUPLICATE_CANDIDATES], rows_by_position, record, features, same, micros)
         if len(first) < MAX_DUPLICATE_CANDIDATES and len(places) > MAX_DUPLICATE_CANDIDATES:
             # Many of them have expired, so all of them are checked.
-            first = _active_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
+            first = _live_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
         found.append(first)
     return found
 
 
-def _active_candidates(
+def _live_candidates(
     positions: Sequence[int],
-    rows_by_position: Mapping[int, DuplicateCandidateRow],
+    rows_by_position: Mapping[int, Row],
     asked: Record,
     features: Features,
     equal: Sequence[int],
     now: int,
-) -> tuple[DuplicateCandidate, ...]:
-    """Return the first active memories by their rows; one with an empty trait must be read."""
-    found: list[DuplicateCandidate] = []
+) -> dict[str, bool]:
+    """Return the first live memories by their rows; one with an empty trait must be read."""
+    found: dict[str, bool] = {}
     for position in positions:
         row = rows_by_position.get(position)
-        if row is None or row.status != "active" or row.id == asked.id:
+        if row is None:
             continue
-        if row.expires_at is not None and row.expires_at <= now:
+        _, name, version, status, expires_at, trait = row
+        if name == asked.id or status != "active" or (expires_at is not None and expires_at <= now):
             continue
-        kindred = position in equal or not row.trait or not features.trait or row.trait == features.trait
-        found.append(DuplicateCandidate(row.id, row.version, kindred))
+        kindred = position in equal or not trait or not features.trait or trait == features.trait
+        found[name] = kindred or version != 1
         if len(found) == MAX_DUPLICATE_CANDIDATES:
             break
-    return tuple(found)
+    return found
 
 
 def _stored(record: Record, features: Features) -> set[int]:
@@ -625,8 +616,7 @@ def _ask_equal(db: Connection, tenant: str, record: Record, features: Features, 
     return db.run("same_digest", values)
 
 
-def _rows_at(db: Connection, tenant: str, positions: Collection[int]) -> dict[int, DuplicateCandidateRow]:
+def _rows_at(db: Connection, tenant: str, positions: Collection[int]) -> dict[int, Row]:
     if not positions:
         return {}
-    rows = map(DuplicateCandidateRow._make, db.run("likely", tenant=tenant, positions=str(sorted(positions))))
-    return {row.position: row for row in rows}
+    return {row[0]: row for row in db.run("likely", tenant=tenant, positions=str(sorted(positions)))}

@@ -34,7 +34,7 @@ def put(store, stage):
 
 def likely(store, make, record):
     (found,) = store.duplicate_candidates(TENANT, [(record, make.features(record.text))], make.now)
-    return [each.id for each in found]
+    return list(found)
 
 
 def test_equal_candidates_are_ordered_by_last_change(store, make):

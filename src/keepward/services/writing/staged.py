@@ -31,7 +31,7 @@ from keepward.gates.detectors.near_duplicate import NormalizedText, fold
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.gate_types import GateContext, GateInput
 from keepward.gates.state import MAY_REAFFIRM
-from keepward.ports.store import DuplicateCandidate, Features
+from keepward.ports.store import Features
 from keepward.retrieval.chunking import PROVIDED
 from keepward.services.access import is_unchanged_since, key_holder
 from keepward.services.reading.visible import ID_BEGINNING, VisibleReader
@@ -54,7 +54,7 @@ def prefetch(context: RequestContext, records: Sequence[Record], staged_state: S
         return
     likely = context.store.duplicate_candidates(context.tenant, fresh, context.clock.now())
     staged_state.prefetched = {record.id: found for (record, _), found in zip(fresh, likely, strict=True)}
-    ids = list(dict.fromkeys(candidate.id for found in likely for candidate in found))
+    ids = list(dict.fromkeys(chain.from_iterable(likely)))
     if ids:
         staged_state.read = {record.id: record for record in context.store.records(context.tenant, ids).records}
     if blocked_by_erasure(context, *records) is None:
@@ -80,12 +80,9 @@ def neighbours(context: RequestContext, after: Record, staged_state: StagedState
         if not found or kindred or record.version > 1:
             found.append(record)
     ids: list[str] = []
-    for candidate in _duplicate_candidates(context, after, staged_state):
-        if candidate.id in staged_state.records:
-            continue
-        # Version 0 means that the version is unknown before the record is read.
-        if candidate.kindred or not (found or ids) or candidate.version != 1:
-            ids.append(candidate.id)
+    for name, must_be_read in _duplicate_candidates(context, after, staged_state).items():
+        if name not in staged_state.records and (must_be_read or not (found or ids)):
+            ids.append(name)
     if ids:
         partition = (after.scope, after.tier, after.sensitivity)
         now = context.clock.now()
@@ -99,9 +96,8 @@ def neighbours(context: RequestContext, after: Record, staged_state: StagedState
     return tuple(found)
 
 
-def _duplicate_candidates(
-    context: RequestContext, after: Record, staged_state: StagedState
-) -> Sequence[DuplicateCandidate]:
+def _duplicate_candidates(context: RequestContext, after: Record, staged_state: StagedState) -> dict[str, bool]:
+    """Return the ids of stored memories that a new one may duplicate, and whether each must be read."""
     known = staged_state.prefetched.get(after.id)
     if known is None:
         asked = [(after, staged_state.text_features(after))]
@@ -207,7 +203,7 @@ class StagedState:
     #: Ids proposed for new memories, to the ids of the stored duplicates.
     renamed: dict[str, str] = field(default_factory=dict)
     #: By id of a new memory, its duplicate candidates; see ``prefetch``.
-    prefetched: dict[str, Sequence[DuplicateCandidate]] = field(default_factory=dict)
+    prefetched: dict[str, dict[str, bool]] = field(default_factory=dict)
     #: These candidates by id, as stored.
     read: dict[str, Record] = field(default_factory=dict)
     #: New memories that match no erasure.
