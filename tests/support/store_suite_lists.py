@@ -133,7 +133,7 @@ class ListsSuite(Ground):
             assert store.listed_ids(TENANT, filters, to_micros(now)) == due
             assert store.listed_ids(TENANT, filters, to_micros(now), offset=3, limit=4) == due[3:7]
             assert store.count_listed(TENANT, filters, to_micros(now)) == len(due)
-            assert [each.id for each in store.listed(TENANT, filters, to_micros(now))] == due[::-1]
+            assert [name for name, *_ in store.listed(TENANT, filters, to_micros(now))] == due[::-1]
 
     def test_the_index_sees_what_the_predicate_selects(
         self, store: EventStore, make: RecordFactory, stored: list[Record]

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -104,34 +104,6 @@ _ORDERS = {
     "importance": _IMPORTANCE,
     "confidence": _CONFIDENCE,
 }
-
-
-class WrittenVersion(NamedTuple):
-    """One version, with the instant of its commit and the author of its text."""
-
-    memory_id: str
-    #: Microseconds since 1970.
-    at: int
-    author: str
-    #: Whether it has a new text; otherwise a rollback brought back an earlier one.
-    is_new: bool
-    fields: MemoryFields
-
-
-class ListedMemory(NamedTuple):
-    """What a memory counts by, besides its content."""
-
-    id: str
-    scope: str
-    #: As stored: an active memory may have expired.
-    status: str
-    #: Rank of the effective trust.
-    trust: int
-    expires_at: int | None
-
-    def is_live(self, now: int) -> bool:
-        """Whether it is active at an instant."""
-        return self.status == Status.ACTIVE and (self.expires_at is None or self.expires_at > now)
 
 
 class _Condition:
@@ -315,15 +287,17 @@ class ListReads(Snapshot):
             query = f"SELECT 1 FROM listed AS l{where.index(db)} WHERE {where.sql} LIMIT 1"
             return db.execute(query, where.values).fetchone() is not None
 
-    def listed(self, tenant: str, filters: Filter, now: int) -> list[ListedMemory]:
-        """Return all memories that pass, in order of arrival."""
+    def listed(self, tenant: str, filters: Filter, now: int) -> list[tuple[str, str, int, bool]]:
+        """Return id, scope, rank of effective trust, and whether it is live, of all that pass, in order of arrival."""
         where = _Condition(tenant, filters, now)
-        columns = ", ".join(f"l.{name}" for name in ListedMemory._fields)
+        columns = f"l.id, l.scope, l.trust, CASE WHEN {_LIVE} THEN 1 ELSE 0 END"
         with self._reading(tenant) as db:
             if where.needs_content:
-                return [ListedMemory._make(row) for row in _with_content(db, self._sealer, where, columns, "l.arrival")]
-            query = f"SELECT {columns} FROM listed AS l WHERE {where.sql} ORDER BY l.arrival"
-            return list(map(ListedMemory._make, db.execute(query, where.values)))
+                rows: Iterable[Row] = _with_content(db, self._sealer, where, columns, "l.arrival")
+            else:
+                query = f"SELECT {columns} FROM listed AS l WHERE {where.sql} ORDER BY l.arrival"
+                rows = db.execute(query, where.values)
+            return [(name, scope, trust, bool(live)) for name, scope, trust, live in rows]
 
     def facet_counts(
         self, tenant: str, filters: Filter, now: int, of: Collection[str]
@@ -396,10 +370,11 @@ class ListReads(Snapshot):
 
     def written(
         self, tenant: str, since: int, until: int, filters: Filter, now: int, *, damaged: set[str]
-    ) -> Iterator[WrittenVersion]:
+    ) -> Iterator[tuple[int, MemoryFields, bool]]:
         """Yield the versions with new text between two instants, and those that bring one back, oldest first.
 
-        They are of the memories that pass now, without erased ones. ``damaged`` collects the memories of rows that do
+        Each comes after the instant of its commit, and before whether its text is new. They are of the memories that
+        pass now, without erased ones. ``damaged`` collects the memories of rows that do
         not match their seals, which are left out and logged.
         """
         passing, raw = set(self.listed_ids(tenant, filters, now)), tenant.encode()
@@ -418,7 +393,7 @@ class ListReads(Snapshot):
                 # A change of another field than the text is later than the text.
                 is_new = row.op != "revert" and (fields.version == 1 or fields.written_at == fields.updated_at)
                 if is_new or row.op == "revert":
-                    yield WrittenVersion(row.memory_id, at, fields.text_by or fields.author, is_new, fields)
+                    yield at, fields, is_new
 
     def changed_between(self, tenant: str, after: int, until: int) -> list[str]:
         """Return the ids of the memories that the commits of a range changed, in order."""

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
-from keepward.core.memory import Record, Sensitivity, as_read
+from keepward.core.memory import MemoryFields, Record, Sensitivity, as_read
 from keepward.core.principals import Trust, project_of, user_of
 from keepward.core.query import AsOf, Filter, Memories
 from keepward.core.value import from_micros, plain_name, to_micros
@@ -26,7 +26,7 @@ from keepward.services.access import corrupt_memories, ids_of, unreadable_memori
 from keepward.services.reading.recall import read_point
 from keepward.services.reading.visible import GRANT_HINT, HIDDEN_TEXT, VisibleReader, VisibleRecords
 from keepward.services.request_context import RequestContext
-from keepward.storage.listing import ListedMemory, WrittenVersion, names_of
+from keepward.storage.listing import names_of
 from keepward.types import Facet
 
 #: The facets by which memories are counted.
@@ -142,12 +142,11 @@ def matching_ids(
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the ids of the memories that pass, and their scopes."""
     view = _Visible(context, filters, reader, as_of)
-    found: Sequence[Record | ListedMemory]
     if view.at.seq is None:
-        found = view.store.listed(view.tenant, view.filters, view.now)
+        found = [(name, scope) for name, scope, _, _ in view.store.listed(view.tenant, view.filters, view.now)]
     else:
-        found = view.past(view.filters).records
-    return frozenset(each.id for each in found), tuple(sorted({each.scope for each in found}))
+        found = [(record.id, record.scope) for record in view.past(view.filters).records]
+    return frozenset(name for name, _ in found), tuple(sorted({scope for _, scope in found}))
 
 
 def _matching(names: Iterable[str], part: str | None) -> list[str]:
@@ -237,12 +236,12 @@ def activity(
     midnight = to_micros(begin)
     begin = begin if filters.since is None else max(begin, filters.since)
     totals, series, damaged = [0] * days, dict[str, list[int]](), set[str]()
-    for version in _written_versions(view, to_micros(begin), to_micros(last), damaged):
-        if not version.is_new:
+    for at, fields, is_new in _written_versions(view, to_micros(begin), to_micros(last), damaged):
+        if not is_new:
             continue
-        day = (version.at - midnight) // _DAY_MICROS
+        day = (at - midnight) // _DAY_MICROS
         totals[day] += 1
-        if name := version.author if by == "author" else getattr(version.fields, by):
+        if name := fields.said_by if by == "author" else getattr(fields, by):
             series.setdefault(name, [0] * days)[day] += 1
     order = sorted(series, key=lambda name: (-sum(series[name]), name))
     return Activity(
@@ -258,8 +257,10 @@ def activity(
     )
 
 
-def _written_versions(view: _Visible, since: int, until: int, damaged: set[str]) -> Iterator[WrittenVersion]:
-    """Yield the versions with new text between two instants, and rollbacks, of the memories that pass."""
+def _written_versions(
+    view: _Visible, since: int, until: int, damaged: set[str]
+) -> Iterator[tuple[int, MemoryFields, bool]]:
+    """Yield the readable versions of ``ListReads.written`` of the memories that pass."""
     versions = view.store.written(view.tenant, since, until, view.filters, view.now, damaged=damaged)
     return view.reader.readable_versions(versions)
 
@@ -273,13 +274,15 @@ def sources(context: RequestContext, filters: Filter, reader: VisibleReader, *, 
     theirs. Errors are as in ``list_page``.
     """
     view = _Visible(context, filters, reader)
-    rows = {row.id: row for row in view.store.listed(view.tenant, view.filters, view.now)}
+    listed = view.store.listed(view.tenant, view.filters, view.now)
+    # By id: its trust, and whether it is live.
+    present = {name: (trust, live) for name, _, trust, live in listed}
     groups: dict[str, dict[str, _SourceCounts]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
     wordings: dict[str, Wording[str]] = {}
-    for version in _written_versions(view, _FIRST, _LAST, set()):
-        author, fields = version.author, version.fields
-        wordings.setdefault(version.memory_id, Wording()).add(fields.text, author, fields.written_at)
-        if not version.is_new:
+    for at, fields, is_new in _written_versions(view, _FIRST, _LAST, set()):
+        author = fields.said_by
+        wordings.setdefault(fields.id, Wording()).add(fields.text, author, fields.written_at)
+        if not is_new:
             continue
         names: dict[str, Sequence[str | None]] = {
             "actors": (author,),
@@ -289,15 +292,15 @@ def sources(context: RequestContext, filters: Filter, reader: VisibleReader, *, 
         }
         for group, values in names.items():
             for value in filter(None, values):
-                counts = groups[group].setdefault(value, _SourceCounts(first=version.at))
-                writers = counts.writers.setdefault(version.memory_id, set())
+                counts = groups[group].setdefault(value, _SourceCounts(first=at))
+                writers = counts.writers.setdefault(fields.id, set())
                 if writers and author not in writers and group in {"references", "sessions"}:
                     continue
                 writers.add(author)
-                counts.writes, counts.last = counts.writes + 1, version.at
+                counts.writes, counts.last = counts.writes + 1, at
     lists: dict[str, list[SourceActivity]] = {}
     for group, by_name in groups.items():
-        summaries = {each: by_name[each].summary(each, rows, wordings, view.now) for each in _matching(by_name, name)}
+        summaries = {each: by_name[each].summary(each, present, wordings) for each in _matching(by_name, name)}
         order = sorted(summaries, key=lambda each: (-summaries[each].memories, each))
         lists[group] = [summaries[each] for each in _matching(order, name)]
     return Sources(
@@ -325,19 +328,21 @@ class _SourceCounts:
     writers: dict[str, set[str]] = field(default_factory=dict)
 
     def summary(
-        self, name: str, rows: Mapping[str, ListedMemory], wordings: Mapping[str, Wording[str]], now: int
+        self, name: str, present: Mapping[str, tuple[int, bool]], wordings: Mapping[str, Wording[str]]
     ) -> SourceActivity:
-        present = {memory_id: wordings[memory_id].present for memory_id in self.writers if memory_id in rows}
+        written = [memory_id for memory_id in self.writers if memory_id in present]
         own = [
-            rows[memory_id] for memory_id, authors in present.items() if not authors.isdisjoint(self.writers[memory_id])
+            present[memory_id]
+            for memory_id in written
+            if not wordings[memory_id].present.isdisjoint(self.writers[memory_id])
         ]
         return SourceActivity(
             name=name,
             memories=len(own),
-            corrected=len(present) - len(own),
-            live=sum(row.is_live(now) for row in own),
+            corrected=len(written) - len(own),
+            live=sum(live for _, live in own),
             writes=self.writes,
-            trust=dict(sorted(Counter(_LABELS.get(row.trust, "unknown") for row in own).items())),
+            trust=dict(sorted(Counter(_LABELS.get(trust, "unknown") for trust, _ in own).items())),
             first=from_micros(self.first),
             last=from_micros(self.last),
         )

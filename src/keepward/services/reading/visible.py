@@ -27,7 +27,16 @@ from msgspec.structs import replace
 from keepward.core.commit import Receipt, Step
 from keepward.core.journal import CommitView, Delivery, Difference, Version
 from keepward.core.json_form import MAX_SAFE_INTEGER, HexBytes
-from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, NAME_LIST_FIELDS, Record, Sensitivity, Status, Tier
+from keepward.core.memory import (
+    CORE_BLOCKS,
+    NAME_FIELDS,
+    NAME_LIST_FIELDS,
+    MemoryFields,
+    Record,
+    Sensitivity,
+    Status,
+    Tier,
+)
 from keepward.core.principals import RESERVED_SCOPE, SHARED_SCOPE, ActorKind, is_within_scope, visible_from
 from keepward.core.proposal import Proposal
 from keepward.core.query import Filter
@@ -38,7 +47,6 @@ from keepward.services.access import commit_of, first_active, items_of, records_
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
-    from keepward.storage.listing import WrittenVersion
 
 #: The beginning of an id that names a memory.
 ID_BEGINNING = re.compile(rf"[0-9a-f-]{{{MIN_ID_PREFIX},36}}")
@@ -448,11 +456,13 @@ class VisibleReader:
         """Return what steps make of memories, in readable scopes."""
         return tuple(step.after for step in steps if self.oversees(step.after.scope))
 
-    def readable_versions(self, versions: Iterable[WrittenVersion]) -> Iterator[WrittenVersion]:
-        """Yield the versions of a time when the memory was in a readable scope."""
+    def readable_versions(
+        self, versions: Iterable[tuple[int, MemoryFields, bool]]
+    ) -> Iterator[tuple[int, MemoryFields, bool]]:
+        """Yield the versions of ``ListReads.written`` of a time when the memory was in a readable scope."""
         if self.oversees_all:
             return iter(versions)
-        return (version for version in versions if self.oversees(version.fields.scope))
+        return (version for version in versions if self.oversees(version[1].scope))
 
     def _hide_step_content(self, groups: Sequence[Sequence[Step]]) -> list[tuple[Step, ...]]:
         """Return the visible steps of each group, without content that may not be read."""
