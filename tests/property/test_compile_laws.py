@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from keepward.context import (
     CompileInput,
     CompileResult,
-    ContextCandidate,
+    Entry,
     OutputFilterResult,
     compile_context,
     memory_block,
@@ -126,7 +126,9 @@ def contexts(draw: st.DrawFn) -> CompileInput:
         state=[each for each in plain if each.kind is Kind.STATE and each.stability is not Stability.PERMANENT],
         working=[each for each in plain if each.tier is Tier.WORKING and each.kind is not Kind.STATE],
         recalled=[
-            ContextCandidate(record=each, score=draw(st.floats(0, 1))) for each in plain if draw(st.integers(0, 6))
+            Entry(record=each, score=(score := draw(st.floats(0, 1))), strength=score)
+            for each in plain
+            if draw(st.integers(0, 6))
         ],
         excluded=draw(st.lists(st.sampled_from([(*key, DROP) for key in pool]), max_size=2)) if pool else [],
         counter_name=counter,

@@ -2,14 +2,14 @@
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import replay
-from keepward.context.sections import CompileInput, CompileResult, ContextCandidate, OutputFilterResult
+from keepward.context.sections import CompileInput, CompileResult, Entry, OutputFilterResult
 from keepward.core.compiled import ContextItem, Exclusion, Replayed, Section
 
 __all__ = [
     "CompileInput",
     "CompileResult",
-    "ContextCandidate",
     "ContextItem",
+    "Entry",
     "Exclusion",
     "OutputFilterResult",
     "Replayed",

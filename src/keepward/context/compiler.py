@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import Any
 
 from keepward.context.entries import (
-    Entry,
     MemoryVersion,
     compile_reason,
     eviction_key,
@@ -40,7 +39,7 @@ from keepward.context.render import (
     is_sparing,
     render,
 )
-from keepward.context.sections import SECTIONS, CompileInput, CompileResult, newest_rules
+from keepward.context.sections import SECTIONS, CompileInput, CompileResult, Entry, newest_rules
 from keepward.core.commit import Reason
 from keepward.core.compiled import ContextItem, Exclusion, Section
 from keepward.core.json_form import canonical

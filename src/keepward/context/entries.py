@@ -7,19 +7,17 @@ the input does not matter.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from keepward.context.lines import Line
-from keepward.context.sections import SECTION_SORT_KEYS, CompileInput, ContextCandidate, is_turn, origin_order
+from keepward.context.sections import SECTION_SORT_KEYS, CompileInput, Entry, is_turn, origin_order
 from keepward.core.commit import Reason
-from keepward.core.compiled import Mask
 from keepward.core.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
 from keepward.core.principals import SOURCES, Trust
 from keepward.core.value import to_micros
@@ -37,41 +35,6 @@ _TIER_ORDER = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3
 _DAY = timedelta(days=1)
 _DAY_US = 86_400_000_000
 _reason_sort_key = attrgetter("gate", "code", "detail")
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Entry:
-    """A memory that may come into a section."""
-
-    key: MemoryVersion
-    record: Record
-    section: str
-    #: Whether a person wrote or approved it.
-    by_person: bool
-    #: Whether it belongs to a fixed section, and no person wrote or approved it.
-    is_agent_note: bool
-    #: Whether it is a dated or spoken event; ``at`` is its time, in microseconds since 1970.
-    is_turn: bool
-    at: int
-    #: Decayed by the full days until the context, 0..1.
-    confidence: float
-    #: Position among the recalled memories, from 0.
-    rank: int = 0
-    #: Group of about equally relevant memories, from 0, the most relevant.
-    band: int = 0
-    score: float | None = None
-    strength: float = 0.0
-    parts: Mapping[str, float] = field(default_factory=dict)
-    weak: bool = False
-    #: See ``ContextCandidate.level``.
-    level: Trust = Trust.UNKNOWN
-    #: Whether it is a summary, and one of its sources is a candidate too.
-    has_candidate_sources: bool = False
-    #: Set by the output filter.
-    masks: tuple[Mask, ...] = ()
-    line: Line | None = None
-    #: Tokens of the line without headings.
-    cost: int = 0
 
 
 def eviction_key(entry: Entry) -> tuple[int, int, int, int, bool, float, float, int, datetime, str, int]:
@@ -145,30 +108,29 @@ def sort_entries(section: str, entries: Iterable[Entry]) -> list[Entry]:
 
 
 def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVersion, Reason]]:
-    """Return entries for the memories that may come in, and by id and version why the others may not."""
+    """Return copies of the entries that may come in, and by id and version why the others may not."""
     entries: list[Entry] = []
     reasons: dict[MemoryVersion, Reason] = {}
     for name, version, reason in inputs.excluded:
         known = reasons.get((name, version))
         reasons[name, version] = reason if known is None else min(known, reason, key=_reason_sort_key)
-    sources: dict[str, Sequence[ContextCandidate]] = {}
+    given: dict[str, Sequence[Entry]] = {}
     for section in SECTION_SORT_KEYS:
         records: Iterable[Record] = getattr(inputs, section)
         ordered = sorted(records, key=attrgetter("id", "version"))
-        sources[section] = [ContextCandidate(record=record) for record in ordered]
-    sources["recalled"] = inputs.recalled
+        given[section] = [Entry(record=record, section=section) for record in ordered]
+    given["recalled"] = inputs.recalled
     min_trust = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
     newest: dict[str, int] = {}
-    for candidates in sources.values():
-        for candidate in candidates:
-            record = candidate.record
+    for candidates in given.values():
+        for entry in candidates:
+            record = entry.record
             newest[record.id] = max(record.version, newest.get(record.id, 0))
     seen: set[tuple[str, bool]] = set()
-    for section, candidates in sources.items():
+    for section, candidates in given.items():
         recalled = section == "recalled"
-        for rank, candidate in enumerate(candidates):
-            record = candidate.record
-            key = record.id, record.version
+        for rank, entry in enumerate(candidates):
+            record, key = entry.record, entry.key
             why = reasons.get(key) or _exclusion_reason(record, section, newest[record.id], inputs, min_trust)
             if why is not None:
                 reasons[key] = why
@@ -176,21 +138,17 @@ def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVer
                 seen.add((record.id, recalled))
                 by_person = record.trust >= Trust.USER
                 entries.append(
-                    Entry(
-                        key=key,
-                        record=record,
+                    dataclasses.replace(
+                        entry,
                         section=section,
+                        score=None if entry.score is None else _finite(entry.score),
+                        strength=_finite(entry.strength),
                         by_person=by_person,
                         is_agent_note=not by_person and not recalled and section != "core",
                         is_turn=is_turn(record),
                         at=to_micros(record.said_at),
                         confidence=_decayed_confidence(record, inputs.now),
                         rank=rank,
-                        score=_finite(candidate.score) if recalled else None,
-                        strength=_finite(candidate.score if candidate.strength is None else candidate.strength),
-                        parts=candidate.parts,
-                        weak=candidate.weak,
-                        level=candidate.level,
                     )
                 )
     return entries, reasons

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from keepward.context.lines import Line
 from keepward.core.commit import Reason
 from keepward.core.compiled import Exclusion, Mask, Section
 from keepward.core.memory import CORE_BLOCKS, Kind, Record, Tier
@@ -27,20 +28,49 @@ PREFIX_SECTIONS = frozenset(SECTIONS[:4])
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class ContextCandidate:
-    """One recalled memory that may come in if it fits."""
+class Entry:
+    """A memory that may come into a section if it fits. The compiler works on copies of those that it is given."""
 
     record: Record
-    #: The score of recall, 0..1.
-    score: float = 0.0
-    #: The number that ranked it, if that is not the score; it decides which memories are about equally relevant.
-    strength: float | None = None
+    section: str = "recalled"
+    #: The score of recall, 0..1; None in a fixed section.
+    score: float | None = None
+    #: The number that ranked it; it decides which memories are about equally relevant.
+    strength: float = 0.0
     #: Named parts of the score.
     parts: Mapping[str, float] = field(default_factory=dict)
     #: Whether it does not bear on the objective; then it does not count as a use.
     weak: bool = False
     #: The trust level at which it was chosen as if there were no less trusted memories; those give way to it.
     level: Trust = Trust.UNKNOWN
+
+    # The compiler sets the rest.
+
+    #: Whether a person wrote or approved it.
+    by_person: bool = False
+    #: Whether it belongs to a fixed section, and no person wrote or approved it.
+    is_agent_note: bool = False
+    #: Whether it is a dated or spoken event; ``at`` is its time, in microseconds since 1970.
+    is_turn: bool = False
+    at: int = 0
+    #: Decayed by the full days until the context, 0..1.
+    confidence: float = 0.0
+    #: Position among the recalled memories, from 0.
+    rank: int = 0
+    #: Group of about equally relevant memories, from 0, the most relevant.
+    band: int = 0
+    #: Whether it is a summary, and one of its sources is a candidate too.
+    has_candidate_sources: bool = False
+    #: Set by the output filter.
+    masks: tuple[Mask, ...] = ()
+    line: Line | None = None
+    #: Tokens of the line without headings.
+    cost: int = 0
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Id and version of the memory."""
+        return self.record.id, self.record.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +109,7 @@ class CompileInput:
     state: Sequence[Record] = ()
     working: Sequence[Record] = ()
     #: Best first; more than fit.
-    recalled: Sequence[ContextCandidate] = ()
+    recalled: Sequence[Entry] = ()
     #: Memories that were left out before: id, version, reason.
     excluded: Sequence[tuple[str, int, Reason]] = ()
     #: Name and function of the token counter; it counts 0 for an empty text.

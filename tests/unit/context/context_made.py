@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from keepward.context import CompileInput, CompileResult, ContextCandidate, replay
+from keepward.context import CompileInput, CompileResult, Entry, replay
 from keepward.core.memory import Kind, Record, Stability, Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import Trust
@@ -54,14 +54,18 @@ def event(name: str, text: str, **fields: Any) -> Record:
     return record(name, text, tier="episodic", kind="event", **fields)
 
 
-def alike(*records: Record) -> list[ContextCandidate]:
+def scored(each: Record, score: float) -> Entry:
+    return Entry(record=each, score=score, strength=score, parts={"text": 0.5})
+
+
+def alike(*records: Record) -> list[Entry]:
     """Candidates that are about equally relevant."""
-    return [ContextCandidate(record=each, score=1 - at / 100, parts={"text": 0.5}) for at, each in enumerate(records)]
+    return [scored(each, 1 - at / 100) for at, each in enumerate(records)]
 
 
-def found(*records: Record) -> list[ContextCandidate]:
+def found(*records: Record) -> list[Entry]:
     """Candidates in the given rank, with falling scores."""
-    return [ContextCandidate(record=each, score=1 / (at + 1), parts={"text": 0.5}) for at, each in enumerate(records)]
+    return [scored(each, 1 / (at + 1)) for at, each in enumerate(records)]
 
 
 def inputs(**fields: Any) -> CompileInput:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
-from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why
+from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, scored, why
 from msgspec.structs import replace
 
 from keepward.context import compile_context
-from keepward.context.sections import ContextCandidate
 from keepward.core.memory import Stability
+from keepward.core.principals import Trust
 
 TEN = "one two three four five six seven eight nine"
 
@@ -44,8 +45,16 @@ def test_pinned_memories_beyond_their_budget_go_by_confidence() -> None:
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_of_equal_ones_of_one_instant_the_better_ranked_stays(first: str) -> None:
     names = sorted("ab", reverse=first == "b")
-    equal = [ContextCandidate(record=record(name, f"{name} {'word ' * 20}"), score=0.5) for name in names]
+    equal = [scored(record(name, f"{name} {'word ' * 20}"), 0.5) for name in names]
     assert ids(compile_context(inputs(recalled=equal, budget_tokens=45)), "recalled") == [first]
+
+
+def test_the_given_entries_stay_as_they_were() -> None:
+    same = "The harbour closes at six."
+    given = inputs(recalled=found(record("web", same, trust=Trust.WEB), record("own", same), record("far", TEN)))
+    before = [dataclasses.asdict(each) for each in given.recalled]
+    assert compile_context(given).facts == compile_context(given).facts
+    assert [dataclasses.asdict(each) for each in given.recalled] == before
 
 
 @pytest.mark.parametrize("more", range(1, 120, 20))

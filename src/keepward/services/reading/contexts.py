@@ -26,7 +26,7 @@ from keepward.context.compiler import (
 from keepward.context.entries import compile_reason, repeat_key
 from keepward.context.render import digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import CompileInput, CompileResult, ContextCandidate, newest_rules
+from keepward.context.sections import CompileInput, CompileResult, Entry, newest_rules
 from keepward.core.commit import Reason, Receipt
 from keepward.core.compiled import CompiledContext, Explanation, Replayed
 from keepward.core.journal import Bisection
@@ -342,7 +342,7 @@ class _Chosen:
         """Add a memory of a small store that the objective did not find."""
         self.records[record.id] = record
 
-    def candidates(self) -> list[ContextCandidate]:
+    def candidates(self) -> list[Entry]:
         """Return the candidates of the compiler, best first; what was said about the same follows what brought it."""
         brought = dict.fromkeys(name for names in self.related.values() for name in names)
         if self.fills:
@@ -352,7 +352,7 @@ class _Chosen:
             (name for name in self.records if name not in brought),
             key=lambda name: -_strength(self.hits.get(name)),
         )
-        found: list[ContextCandidate] = []
+        found: list[Entry] = []
         for name in (*order, *(brought if self.fills else ())):
             strength = 0.0 if name in brought else _strength(self.hits.get(name))
             # What was brought along may have brought others.
@@ -363,7 +363,7 @@ class _Chosen:
                 hit = self.hits.get(each)
                 level = self.levels.get(each, self.levels.get(name, Trust.UNKNOWN))
                 found.append(
-                    ContextCandidate(
+                    Entry(
                         record=self.records[each],
                         score=0.0 if hit is None else hit.score,
                         strength=strength,
@@ -394,7 +394,7 @@ class _InputReader:
     sections: dict[str, list[Record]] = field(
         default_factory=lambda: {name: [] for name in ("core", *_ALWAYS_INCLUDED)}
     )
-    candidates: list[ContextCandidate] = field(default_factory=list)
+    candidates: list[Entry] = field(default_factory=list)
     #: Excluded without being read: id, version, reason.
     excluded: list[tuple[str, int, Reason]] = field(default_factory=list)
     #: Number of exclusions that are not named, by code.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from keepward.context.compiler import MAX_PINNED_RULES, compile_context
-from keepward.context.sections import ContextCandidate
+from keepward.context.sections import Entry
 from keepward.core.compiled import CompiledContext
 from keepward.core.memory import Kind, Record, Tier
 from keepward.core.principals import Trust, project_of
@@ -103,5 +103,5 @@ def _is_own(context: RequestContext, record: Record) -> bool:
     return own and record.tier is Tier.ARCHIVAL
 
 
-def _ranked(records: Iterable[Record], score: float) -> list[ContextCandidate]:
-    return [ContextCandidate(record=record, score=score) for record in records]
+def _ranked(records: Iterable[Record], score: float) -> list[Entry]:
+    return [Entry(record=record, score=score, strength=score) for record in records]
