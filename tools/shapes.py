@@ -29,8 +29,9 @@ NO_MEMORIES = (
     "http/",
     "interchange/",
 )
-#: A class that wraps a stored memory to rank or compile it is a shape of it too.
+#: A class that wraps a stored memory to rank or compile it is a shape of it too, whichever of these it wraps.
 WRAPPERS = ("ports/", "retrieval/", "context/", "storage/")
+WRAPPED = ("Record", "MemoryFields")
 #: A class with so many fields of another, and half of its own among them, is a shape of the same thing.
 SHARED_FIELDS = 4
 
@@ -108,7 +109,7 @@ def memories(code: Code) -> list[str]:
         f"{path} {node.name}: wraps {ast.unparse(each.annotation)}"
         for path, node in code.classes()
         for each in node.body
-        if path.startswith(WRAPPERS) and isinstance(each, ast.AnnAssign) and ast.unparse(each.annotation) == "Record"
+        if path.startswith(WRAPPERS) and isinstance(each, ast.AnnAssign) and ast.unparse(each.annotation) in WRAPPED
     ]
     return _alike(code, "core/memory.py", "Record", (*NO_MEMORIES, "core/query.py", "core/proposal.py")) + wrapping
 

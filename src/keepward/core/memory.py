@@ -1,5 +1,13 @@
 """One memory at one version, as in the journal, and its decay.
 
+A memory has five shapes, each for one use:
+* ``Record``: all of one version, for a read and for the rules that decide about it.
+* ``MemoryFields``: the stored content as a payload has it, for what reads many memories.
+* ``rows.RecordRow``: the columns that find a memory in the database, with its payload and its seal.
+* ``store.IndexedMemory``: fields and features, for an index of recall.
+* ``sections.Entry``: a record that may come into a context, with what the compiler decides about it.
+
+Rules:
 * A record is immutable; every change makes a new record with the next version.
 * ``status`` is what the journal decided; expiry is computed from the clock.
 * Confidence and importance are multiples of 1/10,000, so that they are encoded as integers.
