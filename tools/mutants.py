@@ -49,6 +49,8 @@ relative_files = true
 """
 #: Tests of the first, short run of a change, and lines before and after it that choose them.
 FIRST, NEAR = 12, 20
+#: The reason of a change whose tests did not end in time. It counts once that is so without other changes beside it.
+TOO_SLOW = "too slow"
 #: Memory that a change may take, and characters to print around it.
 MEMORY, AROUND = 8 << 30, 24
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -325,7 +327,7 @@ class Runs:
                     return Outcome(mutant, None, "no time left")
                 if code not in {0, 5}:
                     test = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", output, re.MULTILINE)
-                    return Outcome(mutant, True, test[1] if test else "too slow" if code is None else f"exit {code}")
+                    return Outcome(mutant, True, test[1] if test else TOO_SLOW if code is None else f"exit {code}")
         return Outcome(mutant, False, f"{len(names)} of {len(every)} tests")
 
     def _pytest(self, names: list[str], folder: Path, limit: float) -> tuple[int | None, str]:
@@ -371,6 +373,14 @@ def python_files(paths: Iterable[Path]) -> list[str]:
     return sorted(str(path.resolve().relative_to(ROOT)) for path in files)
 
 
+def reported_outcome(outcome: Outcome) -> list[Outcome]:
+    """Print what the tests say of a change; return nothing if the time was over before."""
+    if outcome.killed is None:
+        return []
+    print(outcome, flush=True)
+    return [outcome]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--base", default="main", help="take the files that changed since this commit")
@@ -393,12 +403,15 @@ def main() -> None:
     every = [mutant for file in files for mutant in mutants(file)]
     drawn = random.Random(options.seed).sample(every, min(options.most, len(every)))
     print(f"{len(drawn)} changes drawn of {len(every)} in {len(files)} files, seed {options.seed}", flush=True)
-    runs, outcomes = Runs(tests, options.jobs, options.seconds, until), []
+    runs, outcomes, slow = Runs(tests, options.jobs, options.seconds, until), [], []
     with ThreadPoolExecutor(options.jobs) as pool:
         for outcome in pool.map(runs.run, drawn):
-            if outcome.killed is not None:
-                outcomes.append(outcome)
-                print(outcome, flush=True)
+            if outcome.reason == TOO_SLOW:
+                slow.append(outcome.mutant)
+            else:
+                outcomes += reported_outcome(outcome)
+    for mutant in slow:
+        outcomes += reported_outcome(runs.run(mutant))
     killed = sum(bool(outcome.killed) for outcome in outcomes)
     print(f"{killed} killed, {len(outcomes) - killed} survived, {len(drawn) - len(outcomes)} not tried")
 
