@@ -30,6 +30,10 @@ def request_limit(in_python: Mapping[str, Any] | None = None, **limits: Any) -> 
     return Meta(**limits, extra=dict(in_python or {}))
 
 
+#: What a number is, where its limits would say nothing: errors say this instead.
+COMMIT_NUMBER, VERSION_NUMBER = "the number of a commit, such as 120", "the number of a version, such as 3"
+
+
 class Alias(NamedTuple):
     """The name of a parameter in JSON and in a query, if it differs from that in Python."""
 
@@ -165,7 +169,7 @@ Line = Annotated[str, Meta(min_length=1, max_length=256, pattern=_LINE_PATTERN)]
 Question = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_LENGTH, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 Digest = Annotated[str, Meta(description="64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
 CommitKind = Annotated[str, Meta(description="Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")]
-Version = Annotated[int, Meta(ge=0, le=2**53)]
+Version = Annotated[int, Meta(title=VERSION_NUMBER, ge=0, le=2**53)]
 Tokens = Annotated[int, Meta(ge=1, le=128_000)]
 Threshold = Annotated[float, Meta(ge=0, le=1)]
 PageSize = Annotated[
@@ -460,7 +464,13 @@ PARAMETERS: Mapping[str, Any] = {
     "pending.offset": Annotated[int, Meta(description="Number of proposals to skip.", ge=0, le=2**31)],
     "amend.memory": Annotated[Id, Meta(description="The memory to amend, if the proposal stores several texts.")],
     "amend.if_version": Annotated[
-        int, Meta(description="Version of the memory that you saw, if it has changed since the proposal.", ge=1)
+        int,
+        Meta(
+            title=VERSION_NUMBER,
+            description="Version of the memory that you saw, if it has changed since the proposal.",
+            ge=1,
+            le=2**53,
+        ),
     ],
     "amend.leave_out": Annotated[
         list[Id], Meta(description="Memories whose changes are not made.", max_length=MAX_DECISIONS)
@@ -475,7 +485,9 @@ PARAMETERS: Mapping[str, Any] = {
     ],
     "reject_many.reason": ParsedReasonText,
     # The journal and inquiries.
-    "log.before": Annotated[int, Meta(description="Only commits with a smaller number.", ge=1, le=2**53)],
+    "log.before": Annotated[
+        int, Meta(title=COMMIT_NUMBER, description="Only commits with a smaller number.", ge=1, le=2**53)
+    ],
     "log.actor": _word("The actor who made or approved it: `kind:name`, or a name."),
     "log.kind": CommitKind,
     "log.until": _described(AsOf, "Up to and including a commit's number or id, or an instant."),
@@ -497,7 +509,9 @@ PARAMETERS: Mapping[str, Any] = {
     "contain.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=900)],
     "bisect.query": _described(Question, "The query of the contexts."),
     "bisect.contains": Annotated[Question, Meta(description="The text to search for in the context."), RequiredInJson],
-    "bisect.since": _described(Version, "A commit whose context does not contain it."),
+    "bisect.since": Annotated[
+        int, Meta(title=COMMIT_NUMBER, description="A commit whose context does not contain it.", ge=0, le=2**53)
+    ],
     "bisect.predicate": Local,
     "context_diff.first": _described(NamedId, "Receipt of a compiled context."),
     "context_diff.second": Annotated[Name, Meta(description="Receipt of a compiled context."), Alias("other")],

@@ -304,12 +304,12 @@ class AskingSuite(Handles):
                 getattr(owner, call.partition(" ")[0])(*args, limit=limit, **named)
             except InvalidInput as fault:
                 refusal = str(fault).removeprefix("body.limit: ")
-            ranges = {"limit is at least 1", "limit is from 1 to 500"}
+            ranges = {"limit is at least 1", "must be a whole number from 1 to 500"}
             if call == "recall":
                 ranges = {"limit is from 1 to 1,000"}
             elif limit > 0:
                 # Lists of the library have no maximum; a page over HTTP has.
-                ranges = {"", "limit is from 1 to 500"}
+                ranges = {"", "must be a whole number from 1 to 500"}
             assert refusal in ranges, call
 
     def test_a_store_may_be_accepted_as_it_was_shown(self, owner: Any) -> None:

@@ -108,7 +108,10 @@ def test_body_over_the_limit_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "args", "said"),
     [
-        ("recall", {"query": "x", "limit": 501}, "body.limit: limit is from 1 to 500"),
+        ("recall", {"query": "x", "limit": 501}, "body.limit: must be a whole number from 1 to 500"),
+        ("archive", {"memory_id": "x", "if_version": -1}, "body.if_version: must be null or the number of a version"),
+        ("log", {"before": 2**60}, "body.before: must be the number of a commit, such as 120"),
+        ("activity", {"days": 0}, "body.days: must be a whole number from 1 to 400"),
         ("list_memories", {"limit": None}, "body.limit: Expected `int`, got `null`"),
         ("forget_many", {"memory_ids": ["x"] * 501}, "body.memory_ids: Expected `array` of length <= 500"),
         ("get", {}, "body.memory_id: is required"),

@@ -289,8 +289,9 @@ def _explain(message: str, value: Any, schema: Schema) -> tuple[list[str], str]:
         return path, unknown_input_message("field", _unknown_field(inside, value) or "", known)
     if known or "discriminator" in inside:
         return path, "must be an object"
-    # Other messages repeat the value.
-    return path, message if message.startswith("Expected") else f"must be {describe_type(schema)}"
+    # Other messages repeat the value, or show an operator instead of words.
+    as_it_is = message.startswith("Expected") and not re.search("` [<>]=", message)
+    return path, message if as_it_is else f"must be {describe_type(schema)}"
 
 
 def _unknown_field(schema: Schema, value: Any) -> str | None:

@@ -42,7 +42,6 @@ from keepward.handles import NAMED_HANDLE_HEADERS
 from keepward.interchange import parsing
 from keepward.mcp import jsonrpc_error
 from keepward.services.writing.splitter import UnusableItem
-from keepward.types import MAX_PAGE_SIZE
 
 #: Headers with the tenant and scope of a request.
 TENANT = "Keepward-Tenant"
@@ -136,9 +135,6 @@ _PROBLEM_OF_STATUS = {
 
 def invalid_input(where: str, message: str) -> Problem:
     """Return the problem of an invalid argument, such as ``body.changes.0.op``: 422 in a body, else 400."""
-    if where.endswith(".limit") and "=" in message:
-        # A number that is too small or too large.
-        message = f"limit is from 1 to {MAX_PAGE_SIZE}"
     status, code = (422, "invalid_body") if where.startswith("body") else (400, errors.InvalidInput.code)
     return Problem(status, code, f"{where}: {message}", errors=[{"where": where, "message": message}])
 

@@ -43,7 +43,7 @@ from keepward.interchange.imports import Format
 from keepward.interchange.run import LineResult
 from keepward.memory import Memory, queue_version, request_context_of
 from keepward.services.writing import blobs
-from keepward.types import Line
+from keepward.types import COMMIT_NUMBER, Line
 
 #: Seconds between two polls of the head, and between two heartbeats.
 HEAD_POLL_INTERVAL_S = 0.5
@@ -87,7 +87,9 @@ EVENTS_ANSWER = {
 }
 BLOB_ANSWER = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
 Ref = Annotated[str, Meta(description="From `POST /memory/blobs`.", pattern=r"^sha256:[0-9a-f]{64}$")]
-LastSeq = Annotated[int, Meta(description="Number of the last commit that you have.", ge=0, le=2**53)]
+LastSeq = Annotated[
+    int, Meta(title=COMMIT_NUMBER, description="Number of the last commit that you have.", ge=0, le=2**53)
+]
 
 
 @http_operation("GET /memory/events", name="events", right="read")

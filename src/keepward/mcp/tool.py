@@ -142,10 +142,15 @@ def describe_type(schema: Mapping[str, Any]) -> str:
     """Return the type of an argument in words."""
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
+    if "title" in schema:
+        return str(schema["title"])
     if "anyOf" in schema:
-        return " or ".join(map(describe_type, schema["anyOf"]))
+        # The words of a title come last, as they may have a comma.
+        return " or ".join(map(describe_type, sorted(schema["anyOf"], key=lambda each: "title" in each)))
     low, high = schema.get("minimum"), schema.get("maximum")
-    bounds = f" from {low} to {high}" if low is not None and high is not None else "" if low is None else f" from {low}"
+    bounds = (
+        f" from {low:,} to {high:,}" if low is not None and high is not None else "" if low is None else f" from {low}"
+    )
     match schema.get("type"):
         case "array":
             return f"a list, each item {describe_type(schema['items'])}"

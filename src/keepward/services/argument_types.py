@@ -26,16 +26,15 @@ from keepward.services.arguments import (
     duration,
     expiry_time,
     instant,
-    integer,
     items,
-    number,
+    number_reader,
     plain_text,
     reader_of_type,
     texts,
 )
 
 #: Limits and the description of a type, as ``Meta`` names them.
-_LIMITS = ("ge", "le", "min_length", "max_length", "pattern", "description")
+_LIMITS = ("ge", "le", "title", "min_length", "max_length", "pattern", "description")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PAST_STATE = (
     "a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z"
@@ -116,7 +115,7 @@ def _json_reader(kind: Any, label: str) -> ArgumentReader:
     if kind is str:
         return plain_text if gated else _text_reader(limits)
     if kind in (int, float):
-        return _number_reader(kind, limits)
+        return number_reader(kind, limits)
     return boolean if kind is bool else lambda _, value: value
 
 
@@ -137,24 +136,6 @@ def _text_reader(limits: Mapping[str, Any]) -> ArgumentReader:
                 "and not blank" if is_blank(given) else "in one line" if _CONTROL.search(given) else f"here: {wanted}"
             )
             raise InvalidInput(f"{name} is {what} {problem}")
-        return given
-
-    return read
-
-
-def _number_reader(kind: type, limits: Mapping[str, Any]) -> ArgumentReader:
-    least, most = limits.get("ge"), limits.get("le")
-    plain: ArgumentReader = integer if kind is int else number
-    if least is None or most is None:
-        return plain
-    bounds = f"from {least} to {most:,}"
-
-    def read(name: str, value: Any) -> Any:
-        given = plain(name, value)
-        # A NaN is in no range.
-        if not least <= given <= most:
-            below = given < least and most == MAX_SAFE_INTEGER
-            raise InvalidInput(f"{name} is {f'at least {least}' if below else bounds}")
         return given
 
     return read
@@ -188,8 +169,11 @@ def _conditions(name: str, value: Any) -> Any:
 
 
 def _commit(name: str, value: Any) -> str:
-    given = str(value) if type(value) is int and 0 <= value <= MAX_SAFE_INTEGER else value
-    return _NAMED_COMMIT(name, given)  # type: ignore[no-any-return]
+    if isinstance(value, int | None):
+        if type(value) is not int or not 0 <= value <= MAX_SAFE_INTEGER:
+            raise InvalidInput(f"{name} is a commit's number, its id, or the first characters of its id")
+        return str(value)
+    return _NAMED_COMMIT(name, value)  # type: ignore[no-any-return]
 
 
 def _past_state(name: str, value: Any) -> Any:

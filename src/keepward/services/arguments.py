@@ -203,22 +203,33 @@ def _reader_of_field(name: str) -> ArgumentReader:
         return boolean
     if not {int, float} & parts:
         return plain_text
-    read: ArgumentReader = integer if int in parts else number
     notes = [note for part in (typed, *get_args(typed)) for note in getattr(part, "__metadata__", ())]
-    for note in notes:
-        if isinstance(note, msgspec.Meta) and note.ge is not None and note.le is not None:
-            return _within(note.ge, note.le, read)
-    return read
+    limits = {
+        name: value
+        for note in notes
+        if isinstance(note, msgspec.Meta)
+        for name in ("ge", "le", "title")
+        if (value := getattr(note, name)) is not None
+    }
+    return number_reader(int if int in parts else float, limits)
 
 
-def _within(least: float, most: float, read: ArgumentReader) -> ArgumentReader:
-    def read_within(name: str, value: Any) -> Any:
+def number_reader(kind: type, limits: Mapping[str, Any]) -> ArgumentReader:
+    """Return the parser of a number within limits, as ``Meta`` names them; a ``title`` says in words what it is."""
+    read: ArgumentReader = integer if kind is int else number
+    least, most = limits.get("ge"), limits.get("le")
+    if least is None or most is None:
+        return read
+
+    def read_number(name: str, value: Any) -> Any:
         given = read(name, value)
+        # A NaN is in no range.
         if not least <= given <= most:
-            raise InvalidInput(f"{name} is from {least} to {most:,}")
+            bounds = f"at least {least}" if given < least and most == MAX_SAFE_INTEGER else f"from {least} to {most:,}"
+            raise InvalidInput(f"{name} is {limits.get('title', bounds)}")
         return given
 
-    return read_within
+    return read_number
 
 
 def _type_error(name: str, what: str, value: Any) -> InvalidInput:
@@ -304,7 +315,7 @@ _FIELD_READERS: Mapping[str, ArgumentReader] = {
     "scope": lambda name, value: parse_scope(plain_text(name, value)),
     "metadata": _object,
     "occurred_at": instant,
-    "to_version": _within(0, MAX_SAFE_INTEGER, integer),
+    "to_version": _reader_of_field("if_version"),
     "vector": _vector,
 }
 #: The same for one item of many, whose invalid values a gate reports.
