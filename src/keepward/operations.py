@@ -183,6 +183,11 @@ class Operation:
         """The type of what it returns."""
         return self.signature.return_annotation
 
+    def as_object(self, result: Any) -> Any:
+        """Return a result as its response has it: an object with the keys of ``answer``, if there are some."""
+        keys = self.answer.split()
+        return dict(zip(keys, result if len(keys) > 1 else [result], strict=True)) if keys else result
+
     @property
     def is_one_write(self) -> bool:
         """Whether it returns the outcome of one write."""

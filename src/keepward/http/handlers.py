@@ -431,11 +431,8 @@ def json_endpoint(extra: Callable[[OperationCall, Any], dict[str, Any]]) -> Call
         result = call.run()
         if isinstance(result, Outcome):
             return write_response(result)
-        keys, body, more = call.operation.answer.split(), result, extra(call, result)
-        if keys == ["items"]:
-            body = page_fields(result)
-        elif keys:
-            body = dict(zip(keys, result if len(keys) > 1 else [result], strict=True))
+        more = extra(call, result)
+        body = page_fields(result) if call.operation.answer == "items" else call.operation.as_object(result)
         # Null, if a write had nothing to do.
         return json_response({**body, **more} if more else body, call.operation.status if result is not None else 200)
 

@@ -18,8 +18,9 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from inspect import getdoc
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
+import msgspec
 from msgspec import Meta
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
@@ -291,7 +292,6 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "run_jobs": RouteSpec(model=page_of(Run, "Runs")),
     "merge_candidates": RouteSpec(model=page_of(Alike, "Candidates")),
     "remember_many": RouteSpec(answer=handlers.remember_many, model=schemas.Outcomes),
-    "merge": RouteSpec(model=Outcome, also={200: Outcome | None}),
     "forget_many": RouteSpec(model=schemas.Forgotten),
     "forget": replace(_EDIT, kinds={"reason": _Why, "if_version": None}),
     **dict.fromkeys(("revise", "append", "move", "archive", "restore"), _EDIT),
@@ -316,6 +316,19 @@ def routes() -> tuple[ApiRoute, ...]:
     return (*own, *(_call_route(LIBRARY[name]) for name in CALLED_BY_NAME), _any_call_route())
 
 
+def _model_of(operation: Operation) -> Any:
+    """Return the type of a response with a result of an operation, for one without a model of its own."""
+    result = Outcome if operation.is_one_write else operation.result
+    keys, name = operation.answer.split(), operation.name.title().replace("_", "") + "Answer"
+    if not keys:
+        return result
+    if keys == ["items"]:
+        return page_of(get_args(result)[0], name)
+    kinds = get_args(result) if len(keys) > 1 else (result,)
+    about = f"The answer of `{operation.name}`."
+    return msgspec.defstruct(name, zip(keys, kinds, strict=True), namespace={"__doc__": about}, kw_only=True)
+
+
 def _route_of(tag: str, operation: Operation) -> ApiRoute:
     row = ROUTE_SPECS.get(operation.name, _PLAIN)
     # An upload is authorized before its body is received.
@@ -328,8 +341,9 @@ def _route_of(tag: str, operation: Operation) -> ApiRoute:
         return await run_in_threadpool(endpoint, http, handle, await receives(http))
 
     def described() -> Schema:
-        also = {**({200: Outcome, 202: Outcome} if operation.is_one_write else {}), **(row.also or {})}
-        answers = openapi.answers(operation, {operation.status: row.model or operation.result, **also}, inputs)
+        # Of several memories none may be there to change.
+        also = {**({200: operation.result, 202: Outcome} if operation.is_one_write else {}), **(row.also or {})}
+        answers = openapi.answers(operation, {operation.status: row.model or _model_of(operation), **also}, inputs)
         about = openapi.described(operation.name, operation.doc, tag, answers)
         return {**about, **openapi.inputs(inputs, operation.path), **(row.extra or {})}
 
