@@ -7,6 +7,7 @@ import click
 from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON_OPTIONS
 from keepward.cli.main import command_tree
+from keepward.cli.parameters import simple_command
 from keepward.operations import REQUIRED
 
 #: By command: its verb, arguments that it calls otherwise, and arguments that it does not offer.
@@ -97,3 +98,9 @@ def test_every_command_has_the_defaults_of_its_verb() -> None:
             and wanted.get(key, REQUIRED) not in (REQUIRED, None, (), False)
         }
         assert {key: pair for key, pair in told.items() if pair[0] != pair[1] and repr(pair[1]) != "KEEP"} == {}, name
+
+
+def test_a_plain_command_names_one_item_of_a_list_and_leaves_out_what_every_command_takes() -> None:
+    shown = {each.name: each.opts[0] for each in simple_command("list_memories").params}
+    assert (shown["statuses"], shown["tags"], shown["authors"]) == ("--status", "--tag", "--author")
+    assert "scopes" not in shown

@@ -176,7 +176,7 @@ def command(*params: click.Parameter, name: str = "") -> Callable[[Callable[...,
 class Group(click.Group):
     """The commands by section, each loaded on first use, and the exit codes at the end of help.
 
-    ``sections`` maps each title to its commands, written as ``module.function``.
+    ``sections`` maps each title to its commands, written as ``module.function``, or as the name of an operation.
     """
 
     def __init__(self, sections: Mapping[str, str], **extra: Any) -> None:
@@ -192,8 +192,9 @@ class Group(click.Group):
         del ctx
         if cmd_name not in self.paths:
             return None
-        module, _, function = self.paths[cmd_name].partition(".")
-        command: Command = getattr(importlib.import_module(f"keepward.cli.{module}"), function)
+        module, _, function = self.paths[cmd_name].rpartition(".")
+        found = importlib.import_module(f"keepward.cli.{module or 'parameters'}")
+        command: Command = getattr(found, function) if module else found.simple_command(function)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -39,14 +39,15 @@ the store (approve, reject, rollback, verify, export ...) act as the operator: y
 `--as operator` makes a write your own: it needs no approval. If KEEPWARD_ACTOR is set, `--as` can only name an actor
 with fewer rights.
 """
-#: Module and function of each command, by section, in the order of help. Only the command that runs is loaded.
+#: Module and function of each command, by section, in the order of help. Only the command that runs is loaded. A name
+#: without a module is that of an operation, whose command takes its arguments and prints its result.
 SECTIONS = {
     "Start": "store.init model.model demo.demo store.status",
     "Serve": "serve.serve serve.open_ serve.mcp serve.connect hook.hook",
-    "Propose": "memories.remember backup.add memories.revise memories.move memories.promote memories.merge "
-    "memories.reinforce memories.block memories.forget memories.supersede memories.archive memories.restore "
+    "Propose": "memories.remember backup.add memories.revise memories.move promote memories.merge "
+    "reinforce memories.block memories.forget supersede archive restore "
     "memories.blob memories.identity",
-    "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
+    "Read": "memories.recall memories.context memories.replay memories.list_ get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "

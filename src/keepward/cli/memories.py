@@ -20,66 +20,28 @@ from keepward.api import OPERATIONS
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, read_text
 from keepward.cli.model import warn_if_missing
+from keepward.cli.outcomes import write_result
 from keepward.cli.parameters import operation_command, parameters, simple_command
 from keepward.core.blob import MAX_BLOB_BYTES
 from keepward.core.policy import access_for
-from keepward.core.proposal import is_too_long_for_tier
 from keepward.core.results import outcome_summary
-from keepward.core.value import pluralize, redaction_note
+from keepward.core.value import pluralize
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
     from keepward.cli.render import Screen
     from keepward.core.blob import Blob
     from keepward.core.compiled import CompiledContext
-    from keepward.core.proposal import Outcome
     from keepward.core.query import Memories, Recall
     from keepward.memory import Memory
 
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: detected from the bytes]", "TYPE")
 
 
-#: Exit code by outcome of a write.
-_EXIT_CODE_OF_OUTCOME = {"committed": 0, "duplicate": 0, "quarantined": 6, "refused": 5}
-
-
-def write_result(result: Outcome) -> CommandResult:
-    """Return the result of a write, with the next step if there is one."""
-    codes = {each.code for each in result.reasons}
-    messages = [redaction_note(result.redacted)] if result.redacted else []
-    next_step = None
-    if result.item:
-        next_step = f"pending review: approve it with `keepward approve {result.item.id}`"
-        messages += [next_step, "with `--as operator` a write is the owner's own and needs no approval"]
-    elif is_too_long_for_tier(result):
-        next_step = "store it in linked parts with `keepward import --from markdown FILE`; - reads stdin"
-        messages.append(next_step)
-    elif "memory_off" in codes:
-        messages.append("nothing was stored, not even a receipt")
-    elif result.outcome == "refused":
-        messages.append("nothing was stored except a receipt")
-    elif "unchanged" in codes:
-        messages.append("nothing was changed")
-
-    def draw(screen: Screen, data: dict[str, Any]) -> None:
-        shown = outcome_summary(result) | {"redacted": list(result.redacted)}
-        screen.result({**shown, "outcome": "unchanged" if "unchanged" in codes else result.outcome})
-
-    data = {**result.to_dict(), "next": next_step}
-    return CommandResult(data, draw, _EXIT_CODE_OF_OUTCOME[result.outcome], tuple(messages))
-
-
-promote = simple_command("promote", present=write_result)
-reinforce = simple_command("reinforce", present=write_result)
-supersede = simple_command("supersede", present=write_result)
-archive = simple_command("archive", present=write_result)
-restore = simple_command("restore", present=write_result)
-
-
 @operation_command(
     option("--file", "A picture, recording or other file that TEXT describes.", "FILE"),
     MEDIA_TYPE,
-    without="scope content_type speaker job aliases vector",
+    without="content_type speaker job aliases vector",
 )
 def remember(
     call: CommandContext, text: str, file: str | None = None, media_type: str | None = None, **fields: Any
@@ -394,9 +356,6 @@ def list_(
     notes = [*_notes(call, records, as_of, args.get("within")), *cut]
     page = replace(records, items=shown, notes=tuple(notes))
     return CommandResult(page.to_dict(), messages=page.notes, hidden=("head", "notes", "total", "withheld"))
-
-
-get = simple_command("get", present=lambda record: CommandResult(record.to_dict()))
 
 
 def _version_event(version: dict[str, Any]) -> dict[str, Any]:

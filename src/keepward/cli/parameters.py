@@ -16,6 +16,7 @@ from msgspec import Meta
 from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON_OPTIONS, Command, argument, option
 from keepward.cli.command_context import CommandContext, CommandResult, DefaultRole, read_text
+from keepward.cli.outcomes import write_result
 from keepward.core.change import UNSET
 from keepward.core.json_form import to_json
 from keepward.core.value import load_json
@@ -43,6 +44,8 @@ _METAVARS: Mapping[str, str] = {
 _FLAGS: Mapping[str, str] = {"budget_tokens": "--budget", "move.scope": "--to", "by": "--by", "merge.text": "--text"}
 #: Names of parameters that an option of every command has.
 _RENAMED = {"actor": "writer", "scope": "target"}
+#: Flags that an option of every command has.
+_COMMON_FLAGS = frozenset(flag for each in COMMON_OPTIONS.values() for flag in each.opts)
 #: Arguments that `-` reads from stdin.
 _STDIN = frozenset({"text", "query", "objective"})
 
@@ -51,6 +54,7 @@ def parameters(about: Operation, *, without: str = "", only: str = "", optional:
     """Yield the arguments and options of an operation.
 
     ``only`` selects some, ``without`` leaves some out, and ``optional`` names one that the command can do without.
+    Those with the flag of an option of every command, such as ``scopes``, are left out.
     """
     by_position = [
         name for name, each in about.signature.parameters.items() if each.kind is Parameter.POSITIONAL_OR_KEYWORD
@@ -60,12 +64,15 @@ def parameters(about: Operation, *, without: str = "", only: str = "", optional:
             continue
         is_optional = each.default is not REQUIRED or each.name == optional
         is_list = list in _kinds(each.kind)
+        one = _name_of_one(each) if is_list else each.name
         text = _help(each)
-        metavar, flag = _of(_METAVARS, about, each.name) or _metavar(each), _of(_FLAGS, about, each.name)
+        metavar, flag = _of(_METAVARS, about, each.name) or _metavar(each, one), _of(_FLAGS, about, each.name)
         if each.name in by_position and not flag:
             yield argument(f"[{metavar}]" if is_optional else str(metavar), text, each.name)
             continue
-        flag = flag or "--" + (each.name.removesuffix("s") if is_list else each.name).replace("_", "-")
+        flag = flag or "--" + one.replace("_", "-")
+        if flag in _COMMON_FLAGS:
+            continue
         named = _RENAMED.get(each.name, each.name) if each.name in COMMON_OPTIONS else each.name
         if is_list:
             yield option(flag, f"{text} May be repeated.".strip(), metavar, named, multiple=True)
@@ -114,12 +121,17 @@ def simple_command(
     present: Callable[[Any], CommandResult] | None = None,
     **options: str,
 ) -> Command:
-    """Return a command that runs an operation and prints its result. Its help is the docstring of the operation."""
+    """Return a command that runs an operation and prints its result. Its help is the docstring of the operation.
+
+    The result of one write is shown as that of ``remember``; ``present`` shows it in another way.
+    """
     about = OPERATIONS[operation]
+    if present is None and about.is_one_write:
+        present = write_result
 
     def run(call: CommandContext, **args: Any) -> CommandResult:
         result = getattr(call.memory(role), operation)(**args)
-        return present(result) if present else CommandResult(to_json(result))
+        return present(result) if present else CommandResult(to_json(about.as_object(result)))
 
     # What concerns HTTP only is left out.
     run.__doc__ = "\n\n".join(part for part in about.doc.split("\n\n") if "over http" not in part.lower())
@@ -158,12 +170,17 @@ def _of(table: Mapping[str, str], about: Operation, name: str) -> str:
     return table.get(f"{about.name}.{name}") or table.get(name, "")
 
 
-def _metavar(each: Argument) -> str | None:
+def _name_of_one(each: Argument) -> str:
+    """Return the name of one item of a list: that in a query, such as ``status`` of ``statuses``."""
+    return each.wire if each.wire != each.name else each.name.removesuffix("s")
+
+
+def _metavar(each: Argument, one: str) -> str | None:
     """Return the name of a value in help; None for a switch."""
     kinds = _kinds(each.kind)
     if kinds <= {bool, int, float}:
         return {bool: None, int: "N"}.get(kinds.pop(), "0..1")
-    return (each.name.removesuffix("s") if list in kinds else each.name).upper()
+    return one.upper()
 
 
 def _choices(kind: Any) -> str:

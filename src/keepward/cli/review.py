@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from keepward.cli.command import EXIT_CODE_OF, argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult
-from keepward.cli.memories import write_result
+from keepward.cli.outcomes import write_result
 from keepward.cli.parameters import operation_command, simple_command
 from keepward.core.commit import Receipt
 from keepward.core.json_form import to_json
