@@ -73,6 +73,11 @@ def _keys(value: dict[str, Any]) -> str:
 def _json_line(name: str) -> Iterator[str]:
     """Yield the line on what a command prints with `--json`, where it prints an object."""
     found = list(dict.fromkeys(_keys(each) for command, each in _answers() if command == name))
+    if not found and name not in JSON_KEYS:
+        raise SystemExit(
+            f"what does `{name} --json` print? Run it in a session of tests/surfaces/golden_sessions.py, "
+            "or name its keys in JSON_KEYS of tools/generate_reference.py"
+        )
     found = found or [JSON_KEYS[name]]
     if found[0]:
         yield f"`--json`: `{found[0]}`{' and more' if len(found) > 1 else ''}"

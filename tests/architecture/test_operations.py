@@ -92,7 +92,7 @@ def test_the_tools_for_models_are_those_that_operations_name() -> None:
 def test_every_parameter_has_one_description_that_help_shows_too(about: Any) -> None:
     shown = getattr(MemoryAPI, about.name).__doc__
     for each in about.arguments.values():
-        assert each.doc, each.name
+        assert each.doc, f"describe `{about.name}.{each.name}` in PARAMETERS of keepward/types.py"
         assert each.within or f"* ``{each.name}``: {each.doc.replace('`', '``')}" in shown, each.name
 
 

@@ -294,7 +294,8 @@ def test_call_is_allowed_with_its_right_only(surface: Library, name: str) -> Non
         if who in allowed:
             assert answer.code == "answer", (who, answer)
         else:
-            assert answer.code in {"unauthorised", "refused"}, (who, answer)
+            asked = f"`{name}` answers `{who}`, also when there is nothing to do: it has to ask for its right first"
+            assert answer.code in {"unauthorised", "refused"}, (asked, answer)
             assert state(at) == before, who
             assert who != "none" or WORD not in answer.text
 
