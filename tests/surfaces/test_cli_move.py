@@ -216,4 +216,11 @@ def test_live_memories_go_out_as_legacy_lines(run, saved, tmp_path):
     assert run("export", "old.jsonl", "--legacy", "--json").json["lines"] == 1
     assert json.loads((tmp_path / "old.jsonl").read_text())["tier"] == "register"
     assert run("export", "old.jsonl", "--legacy").code == 2
-    assert run("export", "notes", "--legacy", "--markdown").code == 2
+
+
+@pytest.mark.parametrize(
+    "forms", ["--legacy --markdown", "--legacy --subject ana", "--markdown --subject ana"], ids=lambda each: each
+)
+def test_an_export_has_one_form(run, saved, tmp_path, forms):
+    ran = run("export", "out", *forms.split())
+    assert (ran.code, "exclude each other" in ran.err, (tmp_path / "out").exists()) == (2, True, False)
