@@ -126,7 +126,9 @@ class _DamagedTenant:
             if isinstance(memory_id, str) and _is_number(version):
                 self.newest[memory_id] = max(self.newest.get(memory_id, 0), version)
         self._documents = own["documents"]
-        self._promises: dict[Any, Any] = {name: body.get("promise") for name, body in self.documents("erased")}
+        self._erased_commitments: dict[Any, Any] = {
+            name: body.get("promise") for name, body in self.documents("erased")
+        }
         #: Number of the newest commit that any row names.
         self.known_commits = max((*self._commits, *self._events, 0))
         self.commits = self._chain()
@@ -164,8 +166,10 @@ class _DamagedTenant:
         if row is None:
             return None
         try:
-            promise = bytes.fromhex(self._promises[f"{seq}/{DETAILS}"]) if row.payload is None else None
-            commit, own = verified_commit(self._sealer, self._tenant, row, events, promise)
+            erased_commitment = (
+                bytes.fromhex(self._erased_commitments[f"{seq}/{DETAILS}"]) if row.payload is None else None
+            )
+            commit, own = verified_commit(self._sealer, self._tenant, row, events, erased_commitment)
         except (KeyError, *_INVALID):
             return None
         back = commit.payload is not None and commit.commitment().hex() in self._erased

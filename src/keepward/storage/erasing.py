@@ -41,6 +41,7 @@ def erased_details_document(
     tenant: str, seq: int, by_seq: int, commitment: bytes, residual_payload: bytes | None
 ) -> StoredDocument:
     """Return the unsealed document of a commit whose details are erased."""
+    # Stores have these two keys: the commitment, and the part without content.
     body = encode_body(
         {"promise": commitment.hex(), "remains": None if residual_payload is None else residual_payload.decode()}
     )
@@ -71,8 +72,8 @@ def erased_details(db: Connection, sealer: Sealer, tenant: str, seq: int) -> tup
     if document is None:
         raise Tampered("content is missing and no erasure names it; run `keepward verify`")
     _check_document(sealer, document, seq)
-    remains = document.json()["remains"]
-    return commitment_of(db, tenant, seq), None if remains is None else remains.encode()
+    residual_payload = document.json()["remains"]
+    return commitment_of(db, tenant, seq), None if residual_payload is None else residual_payload.encode()
 
 
 def _check_document(sealer: Sealer, document: StoredDocument, seq: int) -> None:

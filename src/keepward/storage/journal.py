@@ -54,7 +54,7 @@ _AFTER_LAST_SEQ = 2**62
 
 
 def commit_of(tenant: str, row: CommitRow, commitment: bytes | None = None) -> Commit:
-    """Return the commit of a row, unchecked; ``promise`` is the commitment to erased details."""
+    """Return the commit of a row, unchecked; ``commitment`` is that to erased details."""
     return Commit(
         tenant=tenant,
         seq=row.seq,
@@ -225,8 +225,8 @@ class JournalReads(Snapshot):
             for seq, salt, payload in db.run("details_at", tenant=tenant, seqs=seqs).fetchall():
                 found[seq, DETAILS] = commitment(salt, payload)
             erased = {seq for seq, n in asked - found.keys() if n == DETAILS}
-            for seq, promise in erased_commitments(db, self._sealer, tenant, erased).items():
-                found[seq, DETAILS] = promise
+            for seq, erased_commitment in erased_commitments(db, self._sealer, tenant, erased).items():
+                found[seq, DETAILS] = erased_commitment
         if asked - found.keys():
             raise Tampered("content is missing and no erasure names it; run `keepward verify`")
         return found
@@ -330,15 +330,15 @@ class JournalReads(Snapshot):
     def _checked(
         self, db: Connection, tenant: str, row: CommitRow, events: list[EventRow]
     ) -> tuple[Commit, CommitDetails]:
-        promise = remains = None
+        erased_commitment = residual_payload = None
         if row.payload is None:
-            promise, remains = erased_details(db, self._sealer, tenant, row.seq)
-        commit, _ = verified_commit(self._sealer, tenant, row, events, promise)
-        if commit.payload is None and remains is None:
+            erased_commitment, residual_payload = erased_details(db, self._sealer, tenant, row.seq)
+        commit, _ = verified_commit(self._sealer, tenant, row, events, erased_commitment)
+        if commit.payload is None and residual_payload is None:
             # An export does not include the rest of erased details.
             erased = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
             return commit, erased
-        return commit, decode_details(commit.payload or remains or b"")
+        return commit, decode_details(commit.payload or residual_payload or b"")
 
     def _view(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
         events = _events(db, tenant, row.seq)
@@ -370,7 +370,7 @@ def _events(db: Connection, tenant: str, seq: int) -> list[EventRow]:
 
 
 def verified_commit(
-    sealer: Sealer, tenant: str, row: CommitRow, events: list[EventRow], promise: bytes | None
+    sealer: Sealer, tenant: str, row: CommitRow, events: list[EventRow], erased_commitment: bytes | None
 ) -> tuple[Commit, list[Event]]:
     """Return a commit and its events after checking their hashes and seals.
 
@@ -382,14 +382,18 @@ def verified_commit(
         raise Tampered(f"the cells of commit {row.seq} are damaged; run `keepward verify`")
     hashes = [_hash_of(event) for event in events]
     numbered = [each.n for each in events] == list(range(len(events)))
-    if not numbered or digest("events", *hashes) != row.events_hash or _hash(tenant, row, promise) != row.hash:
+    if (
+        not numbered
+        or digest("events", *hashes) != row.events_hash
+        or _hash(tenant, row, erased_commitment) != row.hash
+    ):
         raise Tampered(f"commit {row.seq} does not match its hash; run `keepward verify`")
     if not sealer.matches_commit(row.seal, raw, row.seq, row.hash, row.receipt):
         raise Tampered(f"commit {row.seq} does not match its seal; run `keepward verify`")
     for each, hashed in zip(events, hashes, strict=True):
         if (flaw := event_flaw(sealer, raw, each, hashed)) is not None:
             raise Tampered(f"an event of commit {row.seq} is damaged: {flaw}; run `keepward verify`")
-    return commit_of(tenant, row, promise), [event_of(each) for each in events]
+    return commit_of(tenant, row, erased_commitment), [event_of(each) for each in events]
 
 
 def record_or_erased(db: Connection, sealer: Sealer, tenant: str, event: EventRow) -> Record:

@@ -245,14 +245,14 @@ def replay(context: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
 
     ``entries`` are those of the erasure list. One applies if an event position still has exactly the erased content.
     """
-    promises = {promise for entry in entries for _, _, promise in entry["places"]}
+    commitments = {commitment for entry in entries for _, _, commitment in entry["places"]}
     cells: dict[EventPosition, str] = {}
     own: dict[int, CommitDetails] = {}
     for commit, events in context.store.events(context.tenant):
-        here = [event for event in events if event.payload and event.payload_commit.hex() in promises]
+        here = [event for event in events if event.payload and event.payload_commit.hex() in commitments]
         cells |= {(event.seq, event.n): event.memory_id for event in here}
         details = _details_of(commit)
-        if details is not None and commit.commitment().hex() in promises:
+        if details is not None and commit.commitment().hex() in commitments:
             own[commit.seq] = residual_details(details)
             cells.setdefault((commit.seq, DETAILS), events[0].memory_id)
     wanted = {name for entry in entries for name in (*entry["memories"], *entry.get("proposals", ()))}
