@@ -21,6 +21,7 @@ from keepward.core.json_form import MAX_SAFE_INTEGER
 from keepward.core.value import is_blank, one_of, parse_instant, require_well_formed, to_micros, unknown_field_message
 from keepward.errors import InvalidInput
 from keepward.services.arguments import (
+    PAST_STATE,
     ArgumentReader,
     boolean,
     duration,
@@ -36,9 +37,6 @@ from keepward.services.arguments import (
 #: Limits and the description of a type, as ``Meta`` names them.
 _LIMITS = ("ge", "le", "title", "min_length", "max_length", "pattern", "description")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_PAST_STATE = (
-    "a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z"
-)
 
 
 def argument_reader(name: str, kind: Any, hint: Any, label: str) -> ArgumentReader:
@@ -188,7 +186,7 @@ def _past_state(name: str, value: Any) -> Any:
     if isinstance(moment, datetime):
         usable = usable and moment.tzinfo is not None and abs(to_micros(moment)) <= MAX_SAFE_INTEGER
     if not usable:
-        raise InvalidInput(f"{name} is {_PAST_STATE}")
+        raise InvalidInput(f"{name} is {PAST_STATE}")
     return value
 
 

@@ -43,6 +43,10 @@ ArgumentReader = Callable[[str, Any], Any]
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: Whether a text may be the id of a new memory.
 IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
+#: What names a past state, in an error.
+PAST_STATE = (
+    "a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z"
+)
 #: The tenant if none is named.
 DEFAULT = "default"
 

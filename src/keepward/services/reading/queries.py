@@ -49,8 +49,14 @@ def recall(
     **filters: Unpack[SearchFilters],
 ) -> Recall:
     """Answer a query; save a receipt if the caller asked for one or the read must be recorded."""
-    options: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order, "floor": floor}
-    result = _ranked(context, query, filters, options)
+    parsed, reader = search_filters(context, filters)
+    if any(filters.get(name) is not None for name in _LISTED):
+        ids, scopes = lists.matching_ids(context, parsed, reader, as_of=as_of)
+        parsed = replace(parsed, ids=ids, scopes=scopes or parsed.scopes, below=None, session=None)
+    result = read.search(
+        context, query, parsed, limit=limit, purpose=purpose, as_of=as_of, order=order, within=reader.below
+    )
+    result = read.deliver(context, parsed, result, floor=floor, is_past=as_of is not None)
     new_taint = record_read(context, [hit.memory for hit in result.hits])
     if receipt or new_taint is not None:
         saved = save_recall_receipt(context, query, purpose, result)
@@ -113,14 +119,6 @@ def sources(context: RequestContext, /, *, filters: Filters | None = None, name:
     """Return what each actor, source, reference and session wrote."""
     every: Filters = {**(filters or {}), "include_ended": True}
     return lists.sources(context, *parsed_filters(context, every), name=name)
-
-
-def _ranked(context: RequestContext, query: str, given: SearchFilters, options: dict[str, Any]) -> Recall:
-    filters, reader = search_filters(context, given)
-    if any(given.get(name) is not None for name in _LISTED):
-        ids, scopes = lists.matching_ids(context, filters, reader, as_of=options["as_of"])
-        filters = replace(filters, ids=ids, scopes=scopes or filters.scopes, below=None, session=None)
-    return read.recall(context, query, filters, within=reader.below, **options)
 
 
 def search_filters(context: RequestContext, given: SearchFilters) -> tuple[Filter, VisibleReader]:

@@ -33,6 +33,7 @@ from keepward.retrieval.index import Query
 from keepward.retrieval.time_expressions import named_days
 from keepward.retrieval.tokenizer import terms
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
+from keepward.services.arguments import PAST_STATE
 from keepward.services.reading.learned_order import ActiveReranker, active_reranker, ask_reranker
 from keepward.services.reading.reindex import lacks_embedding, uses_database_index
 from keepward.services.reading.visible import HIDDEN_TEXT, VisibleReader, VisibleRecords
@@ -66,10 +67,7 @@ class ReadPoint:
 
 #: Characters of an id.
 _ID_LENGTH = 36
-_AS_OF_FORMS = (
-    "a past state is a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as "
-    "2026-03-01T09:30:00Z"
-)
+_AS_OF_FORMS = f"a past state is {PAST_STATE}"
 
 
 def parse_as_of(as_of: AsOf) -> AsOf:
@@ -134,35 +132,6 @@ def read_point(context: RequestContext, as_of: AsOf) -> ReadPoint:
     return ReadPoint(seq=seq, now=as_of if isinstance(as_of, datetime) else now, head=head)
 
 
-def recall(
-    context: RequestContext,
-    query: str,
-    filters: Filter,
-    *,
-    limit: int,
-    purpose: str,
-    as_of: AsOf = None,
-    order: str = "learned",
-    floor: float | None = None,
-    within: str | None = None,
-) -> Recall:
-    """Return the memories most relevant to a query, best first; weak ones are marked.
-
-    ``floor`` is the lowest score of a hit, 0..1; None for all. ``within`` restricts the read to a scope and those
-    below it.
-    """
-    result = search(context, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order, within=within)
-    if floor is not None:
-        result = replace(result, hits=tuple(hit for hit in result.hits if hit.score >= floor))
-    if not context.inspects:
-        used = (hit.memory.id for hit in result.hits if not hit.weak)
-        context.engine.uses.count(context.tenant, used, context.clock.now())
-    if as_of is not None:
-        return replace(result, notes=(*result.notes, *unreadable_notes(corrupt_memories(result.withheld))))
-    unreadable = unreadable_memories(context, filters, live_at=result.now, damaged=result.withheld)
-    return replace(result, withheld=ids_of(unreadable), notes=(*result.notes, *unreadable_notes(unreadable)))
-
-
 def search(
     context: RequestContext,
     query: str,
@@ -175,9 +144,10 @@ def search(
     order: str = "learned",
     within: str | None = None,
 ) -> Recall:
-    """Recall without counting uses; ``gated=False`` also returns what the purpose or sensitivity excludes.
+    """Return the memories most relevant to a query, best first; weak ones are marked. No use is counted.
 
-    ``withheld`` names corrupt memories that were ranked; no note mentions them yet.
+    ``gated=False`` also returns what the purpose or sensitivity excludes. ``within`` restricts the read to a scope and
+    those below it. ``withheld`` names corrupt memories that were ranked; no note mentions them yet.
     """
     at = read_point(context, as_of)
     ranking = rank(context, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
@@ -203,6 +173,25 @@ def search(
         for position, row in enumerate((row for row in ranked if row.id in shown), 1)
     ]
     return replace(result, hits=tuple(hits), notes=notes, withheld=tuple(read.damaged))
+
+
+def deliver(
+    context: RequestContext, filters: Filter, result: Recall, *, floor: float | None = None, is_past: bool = False
+) -> Recall:
+    """Return the result of a search as a caller gets it; its hits count as used, unless they are weak.
+
+    Hits with a score below ``floor``, 0..1, are left out. Notes name corrupt memories that pass the filters, also
+    those that were not ranked; of a past state, those that were.
+    """
+    if floor is not None:
+        result = replace(result, hits=tuple(hit for hit in result.hits if hit.score >= floor))
+    if not context.inspects:
+        used = (hit.memory.id for hit in result.hits if not hit.weak)
+        context.engine.uses.count(context.tenant, used, context.clock.now())
+    if is_past:
+        return replace(result, notes=(*result.notes, *unreadable_notes(corrupt_memories(result.withheld))))
+    unreadable = unreadable_memories(context, filters, live_at=result.now, damaged=result.withheld)
+    return replace(result, withheld=ids_of(unreadable), notes=(*result.notes, *unreadable_notes(unreadable)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
