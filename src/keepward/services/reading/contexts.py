@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -343,36 +343,42 @@ class _Chosen:
         self.records[record.id] = record
 
     def candidates(self) -> list[Entry]:
-        """Return the candidates of the compiler, best first; what was said about the same follows what brought it."""
+        """Return the candidates of the compiler, best first; what was said about the same follows what brought it.
+
+        Where a budget is filled, what was brought along comes after all hits; a hit among it keeps its rank.
+        """
         brought = dict.fromkeys(name for names in self.related.values() for name in names)
         if self.fills:
-            # A hit keeps its rank.
             brought = {name: None for name in brought if not self.hits[name].parts}
-        order = sorted(
-            (name for name in self.records if name not in brought),
-            key=lambda name: -_strength(self.hits.get(name)),
+        ranked = sorted(
+            (name for name in self.records if name not in brought), key=lambda name: -_strength(self.hits.get(name))
         )
-        found: list[Entry] = []
-        for name in (*order, *(brought if self.fills else ())):
-            strength = 0.0 if name in brought else _strength(self.hits.get(name))
-            # What was brought along may have brought others.
-            waiting = [name]
-            while waiting:
-                each = waiting.pop(0)
-                waiting = [] if self.fills else [*self.related.get(each, ()), *waiting]
-                hit = self.hits.get(each)
-                level = self.levels.get(each, self.levels.get(name, Trust.UNKNOWN))
-                found.append(
-                    Entry(
-                        record=self.records[each],
-                        score=0.0 if hit is None else hit.score,
-                        strength=strength,
-                        parts={} if hit is None else hit.parts,
-                        weak=hit is None or hit.weak,
-                        level=level,
-                    )
-                )
-        return found
+        if self.fills:
+            hits = [self._candidate(name, _strength(self.hits.get(name))) for name in ranked]
+            return hits + [self._candidate(name, 0.0) for name in brought]
+        return [
+            self._candidate(each, _strength(self.hits.get(name)), brought_by=name)
+            for name in ranked
+            for each in self._with_related(name)
+        ]
+
+    def _with_related(self, name: str) -> Iterator[str]:
+        """Yield a memory, then what it brought along, which may have brought others."""
+        yield name
+        for other in self.related.get(name, ()):
+            yield from self._with_related(other)
+
+    def _candidate(self, name: str, strength: float, *, brought_by: str = "") -> Entry:
+        """Return a candidate; one without a trust level has that of the memory that brought it along."""
+        hit = self.hits.get(name)
+        return Entry(
+            record=self.records[name],
+            score=0.0 if hit is None else hit.score,
+            strength=strength,
+            parts={} if hit is None else hit.parts,
+            weak=hit is None or hit.weak,
+            level=self.levels.get(name, self.levels.get(brought_by, Trust.UNKNOWN)),
+        )
 
 
 def _strength(hit: IndexHit | None) -> float:
@@ -572,16 +578,17 @@ class _InputReader:
             if self._fills and level is Trust.AGENT:
                 chosen.levels |= {hit.id: chosen.levels.get(hit.id, level) for hit in best}
             hits = [hit for hit in self._rank(objective, len(fixed), level).hits if hit.id not in fixed]
-            bearing = [hit for n, hit in enumerate(hits) if n < self._best_of(level, chosen) or not hit.weak]
+            best_lines = self._best_lines_of(level, chosen)
+            bearing = [hit for n, hit in enumerate(hits) if n < best_lines or not hit.weak]
             self._read_until_full([hit for hit in bearing if hit.id not in chosen.records], chosen)
             # An agent's answer may be what the objective asks for, so only the best lines of people go before it.
             for hit in bearing[:BEST_LINES] if level is Trust.USER else bearing:
                 chosen.levels[hit.id] = max(level, chosen.levels.get(hit.id, level))
 
-    def _best_of(self, level: Trust, chosen: _Chosen) -> int:
-        """Return how many of the best lines of a level are chosen although they may not bear.
+    def _best_lines_of(self, level: Trust, chosen: _Chosen) -> int:
+        """Return how many of the best lines of a trust level are chosen, whether they bear on the objective or not.
 
-        Notes from tools, documents and the web push none of them out. Beside an agent's lines one is enough.
+        Notes from tools, documents and the web push none of them out. Next to an agent's lines, one is enough.
         """
         trusts = [record.trust for record in chosen.records.values()]
         if self.bearing_only:
