@@ -67,34 +67,49 @@ def open_engine(
     **more: Any,
 ) -> Engine:
     """Open a store with all its parts; ``more`` are further arguments of ``Memory.open``."""
-    given: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
-    given |= {"redactor": redactor, "reranker": reranker}
-    _check_parts(**given, clock=clock, ids=ids, **more)
+    choices: dict[str, Any] = {
+        "embedder": embedder,
+        "counter": counter,
+        "extractor": extractor,
+        "redactor": redactor,
+        "reranker": reranker,
+    }
+    _check_parts(**choices, clock=clock, ids=ids, **more)
     # Models come first, so that an unknown name does not leave a new store behind.
     seconds = None if embedder_timeout is None else parse_duration(embedder_timeout).total_seconds()
     if seconds is not None and seconds <= 0:
         raise InvalidInput("embedder_timeout is a positive duration, such as 5s")
     named_embedder = partial(choose_embedder, prefixes=embedder_prefixes, query_seconds=seconds)
-    served = _served_model(named_embedder, embedder, "embedder", config_dir)
-    parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
-    parts["extractor"] = _served_model(choose_extractor, extractor, "extractor", config_dir)
-    parts |= {"redactor": _plugin_part("redactors", redactor), "reranker": _plugin_part("rerankers", reranker)}
-    _check_parts(**parts)
-    parts |= {name: _guarded(part, name, given[name]) for name, part in parts.items()}
-    more |= {"summarizer": _guarded(more["summarizer"], "summarizer")} if more.get("summarizer") else {}
-    named = "" if gates == "none" else gates or ""
-    parts["gates"] = plugins.load_gates(named) if isinstance(named, str) else tuple(named.items())
+    models: dict[str, Any] = {
+        "embedder": _served_model(named_embedder, embedder, "embedder", config_dir),
+        "counter": _counter(counter),
+        "extractor": _served_model(choose_extractor, extractor, "extractor", config_dir),
+        "redactor": _plugin_part("redactors", redactor),
+        "reranker": _plugin_part("rerankers", reranker),
+    }
+    _check_parts(**models)
+    guarded = {name: _guarded(model, name, choices[name]) for name, model in models.items()}
+    if more.get("summarizer"):
+        more["summarizer"] = _guarded(more["summarizer"], "summarizer")
+    named_gates = "" if gates == "none" else gates or ""
+    chosen_gates = plugins.load_gates(named_gates) if isinstance(named_gates, str) else tuple(named_gates.items())
     location = parse_location(path)
     store = open_store(address_of(location), anchor=trust_store_in(config_dir), create=create)
-    parts |= {"identity": IdentityFile(identity), "user_file": IdentityFile(user_file)}
-    parts |= {
+    return bare_engine(
+        store,
+        config_dir=config_dir,
+        clock=clock,
+        ids=ids,
+        **guarded,
+        gates=chosen_gates,
+        identity=IdentityFile(identity),
+        user_file=IdentityFile(user_file),
         # A relative path names another file from another folder.
-        "path": str(location.absolute() if isinstance(location, Path) and path != ":memory:" else location),
-        "policy": policy or Policy(),
-        "blobs": store.blob_store() or blobs_of(path),
+        path=str(location.absolute() if isinstance(location, Path) and path != ":memory:" else location),
+        policy=policy or Policy(),
+        blobs=store.blob_store() or blobs_of(path),
         **more,
-    }
-    return bare_engine(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
+    )
 
 
 def bare_engine(
