@@ -58,8 +58,23 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+PATH = "/mcp"
 #: Seconds to answer the remaining calls after the end of input.
 DRAIN_TIMEOUT_S = 60
+#: Maximum number of open sessions of one token, and of all.
+MAX_SESSIONS_PER_TOKEN, MAX_SESSIONS = 32, 1_000
+#: Name of the agent that replaces an owner.
+DEFAULT_AGENT = "mcp"
+#: Key of the handle in the ASGI scope of a request.
+_HANDLE = "keepward.handle"
+#: Header with the id of a session.
+_SESSION_ID = "mcp-session-id"
+#: Error code of earlier versions of the protocol for a missing resource.
+_RESOURCE_NOT_FOUND = -32_002
+#: The lists of a profile do not change while the server runs; clients may cache them for an hour.
+_STATIC_CACHE_HINT = CacheHint(ttl_ms=3_600_000, scope="public")
+#: Maximum characters of a URI in an error.
+_MAX_URI_LENGTH = 256
 
 Context = ServerRequestContext[Any, Any]
 Page = types.PaginatedRequestParams | None
@@ -70,18 +85,14 @@ HandleOf = Callable[[Context], "Memory"]
 Admit = Callable[["Memory"], float]
 #: Returns a context manager that limits a call of a handle; True means that the call only reads.
 CallLimit = Callable[["Memory", bool], AbstractContextManager[None]]
+#: Returns the handle of a request, or raises a `KeepwardError` or an exception that the host application handles.
+Authenticate = Callable[[Request], "Memory"]
+#: Takes a slot for an authenticated request, or raises an exception that the host application handles.
+Enter = Callable[[Scope, "Memory"], Awaitable[None]]
 
 
 def _unbounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
     return nullcontext()
-
-
-#: Error code of earlier versions of the protocol for a missing resource.
-_RESOURCE_NOT_FOUND = -32_002
-#: The lists of a profile do not change while the server runs; clients may cache them for an hour.
-_STATIC_CACHE_HINT = CacheHint(ttl_ms=3_600_000, scope="public")
-#: Maximum characters of a URI in an error.
-_MAX_URI_LENGTH = 256
 
 
 def as_agent(handle: Memory, name: str) -> Memory:
@@ -302,23 +313,6 @@ class _CallTracker:
         await self._send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
 
 
-PATH = "/mcp"
-#: Key of the handle in the ASGI scope of a request.
-_HANDLE = "keepward.handle"
-#: Name of the agent that replaces an owner.
-DEFAULT_AGENT = "mcp"
-
-#: Returns the handle of a request, or raises a `KeepwardError` or an exception that the host application handles.
-Authenticate = Callable[[Request], "Memory"]
-
-
-#: Maximum number of open sessions of one token, and of all.
-MAX_SESSIONS_PER_TOKEN, MAX_SESSIONS = 32, 1_000
-_SESSION_ID = "mcp-session-id"
-#: Takes a slot for an authenticated request, or raises an exception that the host application handles.
-Enter = Callable[[Scope, "Memory"], Awaitable[None]]
-
-
 class McpEndpoint:
     """The application behind `/mcp`."""
 
@@ -370,35 +364,37 @@ class McpEndpoint:
         if self._enter is not None:
             await self._enter(scope, handle)
         user = _user(handle)
-        used = self._open_sessions(user.identity)
-        named, now = Request(scope).headers.get(_SESSION_ID), anyio.current_time()
-        if named is None and len(used) >= MAX_SESSIONS_PER_TOKEN:
+        sessions = self._open_sessions(user.identity)
+        session, now = Request(scope).headers.get(_SESSION_ID), anyio.current_time()
+        if session is None and len(sessions) >= MAX_SESSIONS_PER_TOKEN:
             sentence = (
                 f"this token has {MAX_SESSIONS_PER_TOKEN} open sessions: end one by DELETE, or wait for one to expire"
             )
             await JSONResponse(jsonrpc_error("rate_limited", sentence), 429)(scope, receive, send)
             return
-        if named in used:
-            used[named] = now
+        if session in sessions:
+            sessions[session] = now
             if scope["method"] == "DELETE":
-                del used[named]
+                del sessions[session]
 
-        async def answer(message: Message) -> None:
-            if message["type"] == "http.response.start" and named is None:
-                opened = Headers(raw=message["headers"]).get(_SESSION_ID)
-                used.update({opened: now} if opened else {})
+        async def send_and_note_session(message: Message) -> None:
+            if message["type"] == "http.response.start" and session is None:
+                # The answer to `initialize` names the session that it begins.
+                begun = Headers(raw=message["headers"]).get(_SESSION_ID)
+                if begun:
+                    sessions[begun] = now
             await send(message)
 
-        await self._manager.handle_request({**scope, _HANDLE: handle, "user": user}, receive, answer)
+        await self._manager.handle_request({**scope, _HANDLE: handle, "user": user}, receive, send_and_note_session)
 
     def _open_sessions(self, user: str) -> dict[str, float]:
-        """Return the open sessions of a user, without those that the manager has ended."""
-        limit = (self._manager and self._manager.session_idle_timeout) or 0
-        since = anyio.current_time() - limit
-        for name, used in tuple(self._sessions.items()):
-            for session in [session for session, at in used.items() if at < since]:
-                del used[session]
-            if not used and name != user:
+        """Return the open sessions of a user; forget those that the manager has ended, of all users."""
+        idle_timeout = (self._manager and self._manager.session_idle_timeout) or 0
+        since = anyio.current_time() - idle_timeout
+        for name, sessions in tuple(self._sessions.items()):
+            for session in [session for session, used_at in sessions.items() if used_at < since]:
+                del sessions[session]
+            if not sessions and name != user:
                 del self._sessions[name]
         return self._sessions.setdefault(user, {})
 
