@@ -239,6 +239,7 @@ class Screen:
 
 
 def _by_id(value: object) -> object:
+    """Return the id of a commit, receipt or proposal, also of a commit with its steps; any other value as it is."""
     if isinstance(value, dict) and isinstance(value.get("commit"), dict) and "steps" in value:
         value = value["commit"]
     return value["id"] if isinstance(value, dict) and value.keys() >= _NAMED else value

@@ -38,10 +38,10 @@ class FunctionEmbedder:
 
 
 class TextByVector:
-    """An embedding function that knows again of which text a vector was made: for searches that are given vectors."""
+    """An embedding function that remembers the text of each vector, for searches that are given vectors."""
 
-    #: Texts that are known again; the oldest are forgotten first.
-    MOST = 10_000
+    #: Number of texts that are remembered; the oldest are dropped first.
+    MAX_TEXTS = 10_000
 
     def __init__(self, function: Callable[[list[str]], Any]) -> None:
         self._function = function
@@ -56,12 +56,12 @@ class TextByVector:
         return vectors
 
     def learn(self, vector: Sequence[float], text: str) -> None:
-        """Know of which text a vector was made."""
+        """Remember the text that a vector was made of."""
         name = np.asarray(vector, dtype=np.float32).tobytes()
         with self._lock:
             self._texts[name] = text
             self._texts.move_to_end(name)
-            if len(self._texts) > self.MOST:
+            if len(self._texts) > self.MAX_TEXTS:
                 self._texts.popitem(last=False)
 
     def text_of(self, vector: Sequence[float]) -> str:

@@ -23,7 +23,7 @@ def test_a_vector_that_was_made_elsewhere_is_an_error():
 
 
 def test_of_too_many_texts_the_oldest_are_forgotten(monkeypatch):
-    monkeypatch.setattr(TextByVector, "MOST", 2)
+    monkeypatch.setattr(TextByVector, "MAX_TEXTS", 2)
     embedder = TextByVector(letters)
     oldest, *newer = embedder(["a", "bb", "ccc"])
     assert [embedder.text_of(each) for each in newer] == ["bb", "ccc"]

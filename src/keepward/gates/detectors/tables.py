@@ -52,7 +52,8 @@ def split_entries(text: str) -> tuple[str, ...]:
 def columns(line: str, *names: str) -> dict[str, str]:
     """Return the columns of a line of rules, separated by two blanks: the named ones, then options.
 
-    An option is for example ``checks: mixed``; one without a value has its name as the value. Middle dots are dropped.
+    An option is for example ``checks: mixed``; one without a value has its name as the value. Middle dots
+    are dropped: they stop scanners of repositories from reporting the file.
     """
     parts = re.split(" {2,}", line.replace("·", ""))
     options = (part.partition(": ") for part in parts[len(names) :])
