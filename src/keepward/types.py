@@ -71,8 +71,6 @@ NEW_ID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a
 AS_OF_PATTERN = rf"^(0|[1-9][0-9]{{0,14}}|[0-9]{{1,15}}:[0-9a-f]{{16}}|{_ID}|{_DAY}(T{_TIME})?)$"
 TTL_OR_DATE_PATTERN = rf"({TTL_PATTERN}|^{_DAY}(T{_TIME})?$)"
 _AS_OF = "A commit's number or id, the name of a head, or an ISO 8601 instant; `0` is the empty store."
-
-
 #: The names of each field with a closed set of them.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "tier": tuple(Tier),
@@ -243,8 +241,6 @@ Facet = Literal[
 #: Series of an activity.
 SeriesName = Literal["author", "source", "session", "tier", "kind", "scope"]
 Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
-
-
 #: Types of the fields of a memory. ``core.change`` defines the fields of each change and their defaults.
 FIELDS: Mapping[str, Any] = {
     "id": Id,

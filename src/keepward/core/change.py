@@ -272,8 +272,6 @@ Change = (
 )
 #: Changes with text of their writer.
 TEXT_CHANGES = (Insert, Replace, Append)
-
-
 #: Operations that confirm a memory without changing its content. They make a version; a decision on the version
 #: before (an edit, an approval, a rollback) applies to the new version too.
 BOOKKEEPING = frozenset({"reinforce"})

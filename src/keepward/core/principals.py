@@ -91,8 +91,6 @@ MAX_ROLE_RIGHTS: dict[Role, frozenset[str]] = {
     Role.REVIEWER: ROLE_RIGHTS[Role.REVIEWER] | {"sensitive"},
     Role.OWNER: ROLE_RIGHTS[Role.OWNER],
 }
-
-
 #: Begins the label of a reviewer, whose kind is that of an operator.
 _REVIEWER = "reviewer"
 #: Maximum length of the name of an actor.
@@ -261,8 +259,6 @@ _DEFAULT_SOURCE = {
     ActorKind.JOB: "job",
     ActorKind.IMPORTER: "import",
 }
-
-
 #: Evidence such as ``claimed:operator`` begins so: an agent named that source, and may not.
 CLAIMED = "claimed:"
 #: Actors who are persons.
@@ -396,8 +392,6 @@ TOKEN_PREFIX = "kw_"  # noqa: S105  no password
 #: 62 to the power of 43 is more than 2 to the power of 256.
 _SECRET_CHARS = 43
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-
 TokenState = Literal["valid", "expired", "revoked"]
 
 

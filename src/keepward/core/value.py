@@ -112,8 +112,6 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 MAX_DURATION = timedelta(days=36_525)
 #: A duration in any form that ``parse_duration`` accepts.
 Duration = timedelta | float | str
-
-
 #: Invisible characters that are neither white space nor of the category Cf.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | frozenset(
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
@@ -217,8 +215,6 @@ def duration_text(span: timedelta) -> str:
 _FIELD = re.compile(r"[A-Za-z_-]{1,32}")
 #: Maximum length of a name for which a suggestion is computed.
 _MAX_SUGGESTION_INPUT = 64
-
-
 #: A NUL or a lone surrogate; no database stores it.
 _MALFORMED = re.compile("[\0\ud800-\udfff]")
 

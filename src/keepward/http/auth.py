@@ -59,8 +59,6 @@ ANONYMOUS_READS = frozenset(
 )
 #: It may not read sensitive memories.
 _ANONYMOUS_READER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Role.AGENT, can=("read",))
-
-
 #: Why a login session ended whose token is no longer valid.
 _SESSION_ENDED = "the token of this session was revoked or has expired; ask the owner for another, or open a new link"
 

@@ -32,8 +32,6 @@ from keepward.types import FIELDS, MAX_DECISIONS, MAX_ITEMS, NEW_ID_PATTERN, PAR
 _REFERENCE = "#/components/schemas/"
 #: Name of the class of the parameters of an operation, which the document describes one by one.
 _PARAMETERS = "Parameters"
-
-
 #: Closed sets of names, in the order in which a person reads them; ``msgspec`` sorts the names of a schema.
 _ORDER: dict[frozenset[str], list[str]] = {}
 

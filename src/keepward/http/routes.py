@@ -77,8 +77,6 @@ WORK_OF_OPERATION: Mapping[str, slots.Work] = {
 }
 #: Errors that become problems; others are logged with their location.
 EXPECTED_ERRORS = (KeepwardError, HTTPException)
-
-
 #: Gets the request, and with a token its handle; called in a thread unless it is a coroutine.
 Endpoint = Callable[..., Response | Awaitable[Response]]
 

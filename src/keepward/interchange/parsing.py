@@ -364,8 +364,6 @@ def _parse_float(digits: str) -> float:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_parse_int, parse_float=_parse_float)
-
-
 #: A row of a reader: a line or item number, and the item or the reason why there is none.
 Row = tuple[int, dict[str, Any] | UnusableItem]
 

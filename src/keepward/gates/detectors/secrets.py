@@ -47,8 +47,6 @@ _MAX_ASSIGNED = 250
 #: Characters of a window over a blob, and overlap of two windows. The overlap is longer than any key block, so that a
 #: block is always complete in one window.
 WINDOW_CHARS, OVERLAP_CHARS = 65_536, 8_192
-
-
 #: A run in the format of a token: its set of characters, and its length.
 TOKEN_RUN = lazy_regex(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
 #: Set of characters of each letter, for use in a pattern.

@@ -27,8 +27,6 @@ MAX_COUNTED, MAX_NAMED = 100, 3
 #: Arguments of a read that choose its scopes, or another time.
 _CHOOSING = ("as_of", "within", "below", "scopes")
 _STORED = (Committed, Quarantined, Duplicate)
-
-
 #: Results of reads that have notes.
 READS: tuple[type, ...] = (Recall, CompiledContext, Memories)
 
