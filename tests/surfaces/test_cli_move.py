@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import subprocess
+import sys
 
 import pytest
 
@@ -224,3 +227,16 @@ def test_live_memories_go_out_as_legacy_lines(run, saved, tmp_path):
 def test_an_export_has_one_form(run, saved, tmp_path, forms):
     ran = run("export", "out", *forms.split())
     assert (ran.code, "exclude each other" in ran.err, (tmp_path / "out").exists()) == (2, True, False)
+
+
+@pytest.mark.parametrize(("options", "bar"), [((), True), (("--quiet",), False)])
+def test_an_import_draws_a_bar_at_a_terminal(run, saved, tmp_path, options, bar):
+    (tmp_path / "notes.csv").write_text("text\nTea is at four\nRain came at noon\n")
+    theirs, ours = pty.openpty()
+    command = [sys.executable, "-m", "keepward", "import", str(tmp_path / "notes.csv"), *options]
+    done = subprocess.run(command, stdin=ours, stdout=subprocess.PIPE, stderr=ours, timeout=120, check=False)
+    os.write(ours, b".")
+    os.close(ours)
+    drawn = os.read(theirs, 65_536).decode()
+    os.close(theirs)
+    assert (done.returncode, "importing" in drawn, "2/2" in drawn) == (0, bar, bar)
