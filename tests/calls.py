@@ -151,6 +151,7 @@ EXAMPLES: dict[str, Example] = {
         elsewhere="invalid_input",
         sensitive="invalid_input",
     ),
+    "run_tests": reads({"tests": [{"objective": QUESTION, "lacks": "zeppelin"}]}),
     "context_diff": names({"first": "{compiled}", "second": "{compiled}"}, sensitive="answer"),
     "export_subject": reads({"name": WORD}, f"export --subject {WORD}"),
     "plan_erase": reads({"ids": ["{memory}"]}, "erase {memory}"),

@@ -46,6 +46,7 @@ from keepward.core.journal import (
     Version,
 )
 from keepward.core.memory import Record
+from keepward.core.memory_test import MemoryTest, MemoryTestRun
 from keepward.core.messages import Added
 from keepward.core.principals import Issued, Token
 from keepward.core.proposal import DecisionResult, Forgetting, Outcome, Proposal, ProposalPage
@@ -837,19 +838,36 @@ class MemoryAPI(ABC):
         memories.
         """
 
-    @operation("POST /memory/bisect", by="services.reading.contexts:bisect", right="read")
+    @operation("POST /memory/bisect", by="services.reading.memory_tests:bisect", right="read")
     def bisect(
         self,
-        query: str,
+        query: str | None = None,
         *,
         contains: str | None = None,
         predicate: Callable[[str], bool] | None = None,
-        since: int = 0,
+        test: Mapping[str, Any] | MemoryTest | None = None,
+        since: int | None = None,
         purpose: Purpose = "answer",
     ) -> Bisection:
         """Return the first commit after which the context for a query contains a text or passes a predicate.
 
-        A predicate is a Python function and cannot be sent to a server.
+        With a ``test`` instead, as for ``run_tests``: the first commit after which it fails. Without ``since``, it is
+        searched back to a state that passes. A predicate is a Python function and cannot be sent to a server.
+        """
+
+    @operation("POST /memory/tests", by="services.reading.memory_tests:run_tests", right="approve", changes=False)
+    def run_tests(
+        self, tests: Sequence[Mapping[str, Any] | MemoryTest], *, as_of: AsOf = None, label: str = ""
+    ) -> MemoryTestRun:
+        """Test what contexts contain, now or in a past state. ``status`` reports the newest run on the present state.
+
+        A test has an ``objective``, compiled as by ``context``, or a ``query``, as by ``memory_block``. It passes if
+        the text has everything in ``contains`` and nothing in ``lacks``, in at most ``max_tokens`` and ``max_lines``.
+        For example ``{"objective": "Where do we deploy?", "contains": "db-7", "max_tokens": 200}``. More fields:
+        ``name``, ``purpose``, ``budget_tokens``, and whose context it is: a ``user``, ``agent``, ``project`` or
+        ``scope``.
+
+        No receipt is stored and no use is counted. It takes a reviewer or the owner.
         """
 
     @operation("GET /memory/receipts/{id}/diff/{other}", by="services.reading.explain:context_diff", right="read")
@@ -1063,6 +1081,7 @@ class AsyncMemoryAPI:
     blame = async_method(MemoryAPI.blame)
     contradictions = async_method(MemoryAPI.contradictions)
     bisect = async_method(MemoryAPI.bisect)
+    run_tests = async_method(MemoryAPI.run_tests)
     context_diff = async_method(MemoryAPI.context_diff)
     plan_erase = async_method(MemoryAPI.plan_erase)
     erase = async_method(MemoryAPI.erase)

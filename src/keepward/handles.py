@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from keepward.api import MemoryAPI
 from keepward.core.foreign_words import missing_method
-from keepward.core.principals import is_scope, project_of, user_of
 from keepward.errors import InvalidInput
-from keepward.services.arguments import texts
+from keepward.services.arguments import check_name, texts
 
 if TYPE_CHECKING:
     from typing import Self
@@ -60,24 +59,6 @@ class ForeignMethodHints(metaclass=_HandleType):
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(missing_method(type(self).__name__, name), name=name, obj=self)
-
-
-def scope_for(scope: str, *, user: str | None = None, agent: str | None = None, project: str | None = None) -> str:
-    """Return the scope of a user, agent or project, relative to the scope of a handle."""
-    project, user = project or project_of(scope), user or user_of(scope)
-    if agent is not None:
-        return scope if project or user else f"/agents/{agent}"
-    return (f"/projects/{project}" if project else "") + (f"/users/{user}" if user else "")
-
-
-def check_name(kind: str, name: str) -> str:
-    """Return a valid name of a user, agent or project; else raise InvalidInput."""
-    if isinstance(name, str) and "/" not in name and is_scope(f"/{kind}s/{name}"):
-        return name
-    raise InvalidInput(
-        f"the name of a {kind} is 1 to 64 ASCII letters, digits and `. _ -`, and starts with none of `. -`: use an id "
-        "such as u-1042, not an address; other names of a person go into `names`"
-    )
 
 
 def check_user_names(names: Sequence[str]) -> tuple[str, ...]:

@@ -32,14 +32,14 @@ from keepward.core.principals import (
     SHARED_SCOPE,
     Actor,
     ActorKind,
-    is_within_scope,
     may_act_as,
 )
 from keepward.draft import Draft
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.handles import LocalHandle, scope_for
+from keepward.handles import LocalHandle
 from keepward.operations import Operation, UnknownParameter, split_arguments
-from keepward.services.arguments import DEFAULT, valid_scope, valid_tenant
+from keepward.services.access import context_at
+from keepward.services.arguments import DEFAULT, scope_for, valid_scope, valid_tenant
 from keepward.services.reading.visible import VisibleReader
 from keepward.settings import default_store, maintenance_enabled, make_data_folder
 from keepward.tools import Tools
@@ -267,15 +267,7 @@ class Memory(LocalHandle, Tools):
             InvalidInput: a name is not valid, or it contains what looks like a secret.
             Unauthorised: the token of this handle does not reach that tenant or scope.
         """
-        context = self._unconfirmed
-        if tenant is not None:
-            context = dataclasses.replace(context, tenant=valid_tenant(tenant))
-        if scope is not None:
-            context = dataclasses.replace(context, scope=valid_scope(scope), names=())
-        bound = context.actor.credential is not None and not context.actor.is_owner
-        if bound and (context.tenant != self.tenant or not is_within_scope(context.scope, self.scope)):
-            raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
-        return type(self)(self._shared, context)
+        return type(self)(self._shared, context_at(self._unconfirmed, tenant=tenant, scope=scope))
 
     def _handle_for(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 
 from keepward import deadline
 from keepward.core.journal import Check, Fault, Verification
+from keepward.core.json_form import to_json
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
 from keepward.core.value import pluralize
@@ -19,6 +20,7 @@ from keepward.machine.backup_list import DUE_AFTER, backup_status
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import tokens
 from keepward.services.reading.learned_order import reranker_status
+from keepward.services.reading.memory_tests import newest_run
 from keepward.services.reading.reindex import uses_database_index
 from keepward.services.reading.verification import heads_to_verify, store_verification, verification_status
 from keepward.services.reading.visible import VisibleReader, core_blocks
@@ -141,6 +143,7 @@ def _status(context: RequestContext) -> dict[str, Any]:
         "blocks": _blocks(context),
         "reranker": reranker_status(context),
         "verification": verification_status(context),
+        "memory_tests": to_json(newest_run(context)),
         "backups": backup_status(context, facts["commits"]),
         "jobs": jobs,
     }

@@ -503,11 +503,22 @@ PARAMETERS: Mapping[str, Any] = {
         }.items()
     },
     "contain.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=900)],
-    "bisect.query": _described(Question, "The query of the contexts."),
-    "bisect.contains": Annotated[Question, Meta(description="The text to search for in the context."), RequiredInJson],
+    "bisect.query": _described(Question, "The query of the contexts; a test has its own."),
+    "bisect.contains": _described(Question, "The text to search for in the context."),
+    "bisect.test": _described(dict[str, Any], "A test that fails now, as for `run_tests`."),
     "bisect.since": Annotated[
-        int, Meta(title=COMMIT_NUMBER, description="A commit whose context does not contain it.", ge=0, le=2**53)
+        int,
+        Meta(
+            title=COMMIT_NUMBER,
+            description="A commit before the change, such as one whose context lacks the text.",
+            ge=0,
+            le=2**53,
+        ),
     ],
+    "run_tests.tests": _described(
+        _LISTED, 'Tests, each such as `{"objective": "Where do we deploy?", "contains": "db-7"}`.'
+    ),
+    "run_tests.label": _described(Annotated[str, Meta(max_length=256)], "What ran, such as the name of a file."),
     "bisect.predicate": Local,
     "context_diff.first": _described(NamedId, "Receipt of a compiled context."),
     "context_diff.second": Annotated[Name, Meta(description="Receipt of a compiled context."), Alias("other")],

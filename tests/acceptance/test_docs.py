@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PROGRAMS = [
     *("index", "tutorial"),
     *("howto/blobs", "howto/erasure", "howto/evaluating", "howto/forgetting", "howto/four-eyes", "howto/import"),
-    *("howto/learning", "howto/messages", "howto/model", "howto/plugins"),
+    *("howto/learning", "howto/memory-tests", "howto/messages", "howto/model", "howto/plugins"),
     *("concepts/contexts", "concepts/detectors", "concepts/gates"),
     *("concepts/journal", "concepts/roles", "concepts/scopes"),
     *("internals/ranking", "reference/errors", "reference/formats"),

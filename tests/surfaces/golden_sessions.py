@@ -185,6 +185,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("blame", "owner", "GET /memory/blame/{saved.id}"),
     ("contradictions", "owner", "GET /memory/contradictions"),
     ("bisect", "owner", "POST /memory/bisect", {"query": "ferry", "contains": "at seven"}),
+    ("run-tests", "owner", "POST /memory/tests", {"tests": [{"objective": "ferry", "lacks": "at seven"}]}),
     ("impact", "owner", "GET /memory/impact?source=web"),
     ("contain-plan", "owner", "POST /memory/contain/plan", {"source": "web"}),
     (
@@ -302,6 +303,7 @@ contain            | contain --source web
 contain-apply      | contain --source web --apply {contain.digest} --reason poisoned
 blame              | blame {saved.id}
 bisect             | bisect "Ana indentation" --contains spaces
+test               | test agent.memory.yaml
 rollback-dry       | rollback {revise.commit.id} --dry-run
 rollback-conflict  | rollback {saved.commit.id}
 rollback           | rollback {revise.commit.id}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,7 @@ REFUSED = {
     "serve": "serve --port {port}",
     "open": "open --port {port}",
     "connect": "connect claude",
+    "test": "test agent.memory.yaml",
 }
 #: What an agent may run, or what opens no store.
 ALLOWED = {
@@ -73,6 +75,7 @@ def test_every_command_is_in_the_table() -> None:
 def test_agent_option_acts_as_the_agent_in_each_command_of_people(run, saved, held):
     run("backup", "there.db")
     run("export", "there.jsonl")
+    Path("agent.memory.yaml").write_text("tests: [{objective: tabs, lacks: spaces}]")
     before, wrong = run("status", "--json").json, []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         names = {

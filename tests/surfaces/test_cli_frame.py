@@ -53,7 +53,7 @@ def test_help_fits_80_columns_and_lists_shared_options(run):
         ("merge", "ID... "),
         ("list", "--limit N Maximum number of items. [default: 50]"),
         ("context-diff", "RECEIPT "),
-        ("bisect", "--contains TEXT The text to search for in the context. [required]"),
+        ("bisect", "--contains TEXT The text to search for in the context."),
         ("list", "--tier TIER Only with core, working, episodic or archival. May be repeated."),
         ("mcp", "--name NAME Name of the agent; receipts contain it. --list"),
     ],

@@ -54,7 +54,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "impact": ("impact", {"writer": "actor"}, set()),
     "contain": ("contain", {"writer": "actor", "apply": "digest"}, set()),
     "blame": ("blame", {}, set()),
-    "bisect": ("bisect", {}, {"purpose"}),
+    "bisect": ("bisect", {}, {"purpose", "test"}),
     "context-diff": ("context_diff", {}, set()),
     "contradictions": ("contradictions", {}, {"content_types", "min_importance"}),
     "erase": ("plan_erase", {}, set()),
@@ -67,6 +67,7 @@ OWN = {
     "forget": {"matching", "yes"},
     "list": {"everything"},
     "pending": {"everything", "limit"},
+    "bisect": {"file", "only"},
     "erase": {"apply", "certificate", "html"},
 }
 

@@ -117,6 +117,7 @@ def test_every_command_takes_the_arguments_that_it_took():
 
 
 def test_every_command_prints_its_golden_keys_exit_code_and_screen(run, tmp_path, monkeypatch):
+    (tmp_path / "agent.memory.yaml").write_text("tests: [{objective: Ana indentation, lacks: spaces}]")
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
     clock = SteppingClock()

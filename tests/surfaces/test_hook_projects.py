@@ -16,7 +16,7 @@ import pytest
 
 from keepward import Memory
 from keepward.cli.repository import project_of
-from keepward.handles import check_name
+from keepward.services.arguments import check_name
 
 RATE = "Remember that the rate of this client is 90 euros an hour."
 ASKED = "What is the rate of this client?"

@@ -400,7 +400,7 @@ def test_agent_read_has_a_deadline(tmp_path, monkeypatch, who, status):
         return real(*given, **options)
 
     real = contexts.compile_context
-    monkeypatch.setattr(contexts, "compile_context", slow)
+    monkeypatch.setitem(contexts._COMPILERS, "context", slow)
     answer = client.post("/memory/bisect", json={"query": "launch bird", "contains": "heron"})
     world.memory.close()
     code, wait = ("took_too_long", "60") if status == 503 else (None, None)

@@ -58,6 +58,7 @@ export function Integrity() {
             ) : null}
           </section>
           <Backups />
+          <MemoryTests />
           <section class="card pad stack" aria-label="Drill">
             <h2>Drill</h2>
             <p class="soft">
@@ -172,6 +173,37 @@ function Backups() {
           <Command does="Make a backup" text="keepward backup COPY.db" />
         </>
       )}
+    </section>
+  );
+}
+
+/** The newest run of memory tests, whoever began it. */
+function MemoryTests() {
+  const run = status.value?.memory_tests;
+  if (!run) return null;
+  const unnamed = run.failed - run.failing.length;
+  return (
+    <section class="card pad stack" aria-label="Memory tests">
+      <h2>Memory tests</h2>
+      <p class="line">
+        <b class={run.failed ? "bad" : "good"}>
+          {run.passed} passed, {run.failed} failed
+        </b>
+        <span class="soft">
+          {run.label ? <>{run.label} </> : null}at commit {run.head.split(":")[0]}, <Time at={run.at} short /> by{" "}
+          <Who name={run.by} />
+        </span>
+      </p>
+      {run.failing.length ? (
+        <ul>
+          {run.failing.map((name) => (
+            <li key={name}>{name}</li>
+          ))}
+          {unnamed ? <li>and {unnamed} more</li> : null}
+        </ul>
+      ) : null}
+      <p class="soft small">They run in a terminal, now or on a past state.</p>
+      <Command does="Run them again" text="keepward test FILE" />
     </section>
   );
 }

@@ -171,7 +171,7 @@ class CommandContext:
         chosen = [(kind, name) for kind, name in named.items() if name]
         if not chosen:
             return self.scope
-        from keepward.handles import check_name, scope_for
+        from keepward.services.arguments import check_name, scope_for
 
         scope = self.scope or self.settings.scope
         for kind, name in chosen:

@@ -51,7 +51,7 @@ SECTIONS = {
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
-    "review.blame review.bisect review.context_diff review.contradictions",
+    "review.blame testing.test testing.bisect review.context_diff review.contradictions",
     "Maintain the store": "store.token store.tenants store.config store.jobs backup.erase backup.backup "
     "backup.restore_backup backup.store backup.adopt store.key store.verify store.drill store.rebuild store.reindex "
     "store.doctor backup.export backup.import_ backup.restore_export store.version",

@@ -214,10 +214,10 @@ def _show_log(screen: Screen, data: dict[str, Any]) -> None:
 @operation_command()
 def show(call: CommandContext, commit: str) -> CommandResult:
     """Show one commit: who, when, why, and each memory before and after."""
-    return CommandResult(call.memory("decide").show(commit).to_dict(), _show_commit)
+    return CommandResult(call.memory("decide").show(commit).to_dict(), show_commit)
 
 
-def _show_commit(screen: Screen, data: dict[str, Any]) -> None:
+def show_commit(screen: Screen, data: dict[str, Any]) -> None:
     from keepward.cli.render import format_time
 
     commit, details = data["commit"], data["details"]
@@ -291,20 +291,6 @@ def blame(call: CommandContext, name: str) -> CommandResult:
         screen.result({"id": report.record.id, "fields": rows}, ("made", "version"))
 
     return CommandResult(report.to_dict(), draw)
-
-
-@operation_command(without="purpose")
-def bisect(call: CommandContext, query: str, **args: Any) -> CommandResult:
-    """Find the first commit after which the context for a query contains a text."""
-    result = call.memory("decide").bisect(query, **args)
-    name = result.commit.commit.id
-    next_commands = [f"keepward rollback {name}", f"keepward contain --commit {name}"]
-
-    def draw(screen: Screen, data: dict[str, Any]) -> None:
-        _show_commit(screen, data["commit"])
-        screen.result({"compiled": data["compiled"], "next": next_commands})
-
-    return CommandResult({**result.to_dict(), "next": next_commands}, draw)
 
 
 def _contradictions(result: Contradictions) -> CommandResult:

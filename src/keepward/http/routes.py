@@ -66,7 +66,7 @@ register_url_convertor("named", _Named())
 
 
 _COSTLY_OPERATIONS = (
-    "bisect impact export_subject plan_contain contain contradictions merge_candidates verify doctor replay "
+    "bisect run_tests impact export_subject plan_contain contain contradictions merge_candidates verify doctor replay "
     "receipt export rebuild reindex train_reranker run_jobs plan_erase"
 )
 #: Kind of work, by operation; default: a call.
@@ -228,7 +228,7 @@ TAGS: Mapping[str, str] = {
     "carry": "export import plan_restore_export restore_export",
     "erase": "plan_erase erase certificate plan_adopt adopt",
     "events": "events",
-    "inquiry": "blame impact export_subject plan_contain contain bisect contradictions",
+    "inquiry": "blame impact export_subject plan_contain contain bisect run_tests contradictions",
     "journal": "log show diff rollback receipt replay receipts context_diff",
     "read": "status core recall identity context memory_block snapshot list_memories get history",
     "browse": "facets activity sources news users projects lineage",

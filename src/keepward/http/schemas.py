@@ -17,6 +17,7 @@ from keepward.core.compiled import Explanation
 from keepward.core.journal import CommitView, Erased, Fault, Rollback
 from keepward.core.json_form import HexBytes, JsonText
 from keepward.core.memory import Record
+from keepward.core.memory_test import NewestTestRun
 from keepward.core.principals import Actor, Token, TokenState
 from keepward.core.proposal import DecisionResult, Outcome, Proposal, ProposedStep
 from keepward.core.query import Memories, Recall
@@ -306,6 +307,7 @@ class StatusReport(Data):
     quarantine: Queue
     blocks: dict[str, BlockState]
     verification: VerificationState
+    memory_tests: NewestTestRun | None
     backups: BackupState
 
 

@@ -8,6 +8,7 @@ Core memory steers a model: without one of its blocks no context is compiled, un
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,33 @@ from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import items_in
 from keepward.core.journal import CommitView
 from keepward.core.memory import Record, Status
+from keepward.core.principals import is_within_scope
 from keepward.core.query import Filter
 from keepward.core.value import plain_key
-from keepward.errors import NotFound, Tampered
+from keepward.errors import NotFound, Tampered, Unauthorised
 from keepward.ports.store import UnreadableMemory
+from keepward.services.arguments import valid_scope, valid_tenant
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
+
+
+def context_at(context: RequestContext, *, tenant: str | None = None, scope: str | None = None) -> RequestContext:
+    """Return the same caller's context at another tenant or scope.
+
+    Raises:
+        InvalidInput: a name is not valid, or it contains what looks like a secret.
+        Unauthorised: the token of the caller does not reach that tenant or scope.
+    """
+    there = context
+    if tenant is not None:
+        there = replace(there, tenant=valid_tenant(tenant))
+    if scope is not None:
+        there = replace(there, scope=valid_scope(scope), names=())
+    bound = context.actor.credential is not None and not context.actor.is_owner
+    if bound and (there.tenant != context.tenant or not is_within_scope(there.scope, context.scope)):
+        raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
+    return there
 
 
 def is_unchanged_since(context: RequestContext, record: Record, version: int) -> bool:

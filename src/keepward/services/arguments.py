@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from keepward.core.change import CHANGE_BY_OPERATION, UNSET, Append, Insert, Move, Replace
 from keepward.core.json_form import MAX_SAFE_INTEGER
-from keepward.core.principals import SHARED_SCOPE, parse_scope, parse_tenant
+from keepward.core.principals import SHARED_SCOPE, is_scope, parse_scope, parse_tenant, project_of, user_of
 from keepward.core.reducer import metadata_text
 from keepward.core.value import (
     MAX_DURATION,
@@ -61,6 +61,24 @@ def valid_scope(name: str) -> str:
     """Return the path of a scope; refuse one that looks like a secret."""
     path = parse_scope(name)
     return path if path == SHARED_SCOPE else _no_secret(path)
+
+
+def scope_for(scope: str, *, user: str | None = None, agent: str | None = None, project: str | None = None) -> str:
+    """Return the scope of a user, agent or project, relative to the scope of a handle."""
+    project, user = project or project_of(scope), user or user_of(scope)
+    if agent is not None:
+        return scope if project or user else f"/agents/{agent}"
+    return (f"/projects/{project}" if project else "") + (f"/users/{user}" if user else "")
+
+
+def check_name(kind: str, name: str) -> str:
+    """Return a valid name of a user, agent or project; else raise InvalidInput."""
+    if isinstance(name, str) and "/" not in name and is_scope(f"/{kind}s/{name}"):
+        return name
+    raise InvalidInput(
+        f"the name of a {kind} is 1 to 64 ASCII letters, digits and `. _ -`, and starts with none of `. -`: use an id "
+        "such as u-1042, not an address; other names of a person go into `names`"
+    )
 
 
 @lru_cache(maxsize=1024)

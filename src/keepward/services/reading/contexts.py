@@ -29,11 +29,10 @@ from keepward.context.render import replay as render_again
 from keepward.context.sections import CompileInput, CompileResult, Entry, newest_rules
 from keepward.core.commit import Reason, Receipt
 from keepward.core.compiled import CompiledContext, Explanation, Replayed
-from keepward.core.journal import Bisection
 from keepward.core.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.core.principals import Trust
 from keepward.core.query import MAX_HITS, AsOf, Filter, Recall
-from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.errors import NotFound, Unauthorised
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.ports.store import UnreadableMemory
 from keepward.retrieval.advice import asks_advice
@@ -206,52 +205,20 @@ def memory_block(context: RequestContext, query: str, **options: Any) -> Compile
     return build_context(context, query, which="memory_block", **options)
 
 
-def bisect(
-    context: RequestContext,
-    query: str,
-    *,
-    contains: str | None = None,
-    predicate: Callable[[str], bool] | None = None,
-    since: int = 0,
-    purpose: str = "answer",
-) -> Bisection:
-    """Return the commit that made the context for a query contain a text or pass a predicate.
-
-    It compiles about log2(n) contexts. ``since`` is a commit whose context does not pass, 0 for the empty store. If the
-    result changed more than once, the commit is one of those that made it pass.
+def compile_unrecorded(
+    context: RequestContext, objective: str, request: ContextRequest, which: ContextMode = "context"
+) -> CompileResult:
+    """Compile a context that reaches no model: without a receipt, and without counting a use.
 
     Raises:
-        InvalidInput: the newest context does not pass, or that of ``since`` passes; or there is no single condition.
+        Tampered, ContextTooSmall, InvalidInput, NotFound: as ``build_context``.
     """
-    if bool(contains) == (predicate is not None):
-        raise InvalidInput("give either the text to look for or a predicate")
-    part = contains or ""
-    passes = predicate if predicate is not None else lambda text: part in text
-    high = context.store.head(context.tenant).seq
-    if not 0 <= since <= high:
-        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
-
-    def text(seq: int) -> str:
-        # The empty store has no memories, and documents do not depend on commits.
-        if not seq:
-            return ""
-        return compile_context(gather(context, query, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
-
-    texts = {since: text(since), high: text(high)}
-    if not passes(texts[high]):
-        raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
-    if passes(texts[since]):
-        raise InvalidInput("the context at the start passes already: begin at an earlier commit")
-    low = since
-    while high - low > 1:
-        middle = (low + high) // 2
-        texts[middle] = text(middle)
-        if passes(texts[middle]):
-            high = middle
-        else:
-            low = middle
-    view = VisibleReader(context).commit(str(high))
-    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
+    if request.include_sensitive:
+        VisibleReader(context).check_sensitive()
+    gathered = gather(context, objective, request, bearing_only=which == "memory_block")
+    if which != "memory_block":
+        require_core(gathered.withheld, request.without)
+    return _COMPILERS[which](gathered.inputs)
 
 
 def gather(
