@@ -835,7 +835,11 @@ class MemoryAPI(ABC):
 
         Nothing is changed. The filters are those of ``recall`` and apply to both memories. The pairs are the unequal
         pairs of ``merge_candidates``: same scope, tier, subject and kind, without keyed memories, events and core
-        memories.
+        memories. At most 100 pairs are returned; ``total`` counts all, and a note names a way to the others.
+
+        Example:
+            >>> for pair in memory.contradictions(subject="Ana", limit=10).items:  # doctest: +SKIP
+            ...     print(pair.older.text, pair.newer.text, pair.differs)
         """
 
     @operation("POST /memory/bisect", by="services.reading.memory_tests:bisect", right="read")

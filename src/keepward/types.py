@@ -503,6 +503,7 @@ PARAMETERS: Mapping[str, Any] = {
         }.items()
     },
     "contain.reason": Annotated[str, Meta(description="Why; it is stored in the journal.", max_length=900)],
+    "contradictions.limit": Annotated[int, Meta(description="Maximum number of pairs.", ge=1, le=100)],
     "bisect.query": _described(Question, "The query of the contexts; a test has its own."),
     "bisect.contains": _described(Question, "The text to search for in the context."),
     "bisect.test": _described(dict[str, Any], "A test that fails now, as for `run_tests`."),

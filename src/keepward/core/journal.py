@@ -288,13 +288,13 @@ class Contradictions(Value):
     """Pairs of memories that may contradict each other, closest first."""
 
     items: tuple[Contradiction, ...]
-    #: Number of pairs, before ``limit``.
+    #: Number of pairs that were found, before ``limit``.
     total: int
     #: Number of memories that passed the filters.
     compared: int
     #: Ids of memories that were not compared: edited outside Keepward, or missing.
     withheld: tuple[str, ...] = ()
-    #: Sentences about memories that were not compared, with the command that helps.
+    #: Sentences about pairs that are not listed and memories that were not compared, with what helps.
     notes: tuple[str, ...] = ()
 
 

@@ -95,7 +95,7 @@ class MemoryTestRun(ListResult[MemoryTestResult], eq=False):
 class NewestTestRun(Data):
     """What is stored of the newest run of memory tests."""
 
-    #: What ran, such as the name of the file; empty if nobody said.
+    #: What ran, such as the name of the file; empty if it was not given.
     label: str
     at: Instant
     by: str

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -47,7 +47,7 @@ from keepward.core.query import EVERYTHING, Filter
 from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
-from keepward.gates.detectors.near_duplicate import NormalizedText, compare, ratio
+from keepward.gates.detectors.near_duplicate import NormalizedText, compare, has_differences, ratio
 from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, session_extract, split_sentences
 from keepward.jobs.pacing import paced
 from keepward.ports.models import Summarizer
@@ -503,75 +503,113 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
     return events
 
 
-def similar_pairs(
-    context: JobContext,
-    memories: Iterable[tuple[Record, Features]],
-    *,
-    floor: float,
-    scopes: Iterable[str] | None = None,
-) -> list[Alike]:
-    """Return pairs of unkeyed memories that score ``floor`` or more or state the same, best first, ties by id.
+class SimilarPairs:
+    """The pairs of unkeyed memories that score ``floor`` or more or state the same, to be read once, in no order.
 
     Candidates share minhashes, so that the work grows with the memories and not with their pairs. If more than
     ``MAX_HOLDERS_PER_MINHASH`` memories share a minhash, each is compared with the newest of them.
     """
-    visible = None if scopes is None else frozenset(scopes)
-    entries = [
-        (record, features, NormalizedText(record.text))
-        for record, features in paced(memories)
-        if record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
+
+    def __init__(self, context: JobContext, memories: Iterable[tuple[Record, Features]], *, floor: float) -> None:
+        #: Whether a memory was compared with a part of those whose words it shares.
+        self.is_partial = False
+        self._context, self._floor = context, floor
+        entries = [_Compared(*memory) for memory in paced(memories) if is_comparable(context, memory[0])]
+        self._entries = sorted(entries, key=lambda entry: (entry.record.created_at, entry.record.id))
+
+    def __iter__(self) -> Iterator[Pair]:
+        buckets: dict[tuple[Any, ...], list[int]] = {}
+        for n, entry in enumerate(paced(self._entries)):
+            record = entry.record
+            partition = (record.scope, record.tier, record.sensitivity, record.subject, record.kind, record.stability)
+            shared: Counter[int] = Counter()
+            for fingerprint in (entry.features.digest, *entry.features.marks):
+                bucket = buckets.setdefault((*partition, fingerprint), [])
+                # An equal digest means an equal text, which is enough.
+                weight = MIN_SHARED_MINHASHES if isinstance(fingerprint, bytes) else 1
+                self.is_partial |= len(bucket) > MAX_HOLDERS_PER_MINHASH
+                shared.update(dict.fromkeys(bucket[-MAX_HOLDERS_PER_MINHASH:], weight))
+                bucket.append(n)
+            for other in sorted(shared):
+                if shared[other] >= MIN_SHARED_MINHASHES:
+                    pair = _compare_pair(self._context, self._entries[other], entry, self._floor)
+                    if pair is not None:
+                        yield pair
+
+
+def is_comparable(context: JobContext, record: Record) -> bool:
+    """Whether ``SimilarPairs`` compares a memory with others."""
+    return (
+        record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
         and record.kind is not Kind.EVENT
         and record.key is None
         and record.is_live(context.now)
-        and (visible is None or record.scope in visible)
         and context.may_modify(record)
-    ]
-    entries.sort(key=lambda entry: (entry[0].created_at, entry[0].id))
-    buckets: dict[tuple[Any, ...], list[int]] = {}
-    pairs: list[Alike] = []
-    for n, entry in enumerate(paced(entries)):
-        record, features, _ = entry
-        partition = (record.scope, record.tier, record.sensitivity, record.subject, record.kind, record.stability)
-        shared: Counter[int] = Counter()
-        for fingerprint in (features.digest, *features.marks):
-            bucket = buckets.setdefault((*partition, fingerprint), [])
-            # An equal digest means an equal text, which is enough.
-            weight = MIN_SHARED_MINHASHES if isinstance(fingerprint, bytes) else 1
-            shared.update(dict.fromkeys(bucket[-MAX_HOLDERS_PER_MINHASH:], weight))
-            bucket.append(n)
-        for other in sorted(shared):
-            if shared[other] >= MIN_SHARED_MINHASHES:
-                pair = _compare_pair(context, entries[other], entry, floor)
-                pairs += [] if pair is None else [pair]
-    return sorted(pairs, key=lambda pair: (-pair.score, pair.first.id, pair.second.id))
+    )
 
 
-_Compared = tuple[Record, Features, NormalizedText]
+@dataclass(slots=True, eq=False)
+class _Compared:
+    """One memory that is compared with others; what its comparison needs is computed once."""
+
+    record: Record
+    features: Features
+    text: NormalizedText = field(init=False)
+    _vector: Any = None
+
+    def __post_init__(self) -> None:
+        self.text = NormalizedText(self.record.text)
+
+    @property
+    def vector(self) -> Any:
+        """The vector of its entire text."""
+        if self._vector is None:
+            self._vector = unpack(self.features.vectors)[0]
+        return self._vector
 
 
-def _compare_pair(context: JobContext, first: _Compared, other: _Compared, floor: float) -> Alike | None:
+class Pair(NamedTuple):
+    """Two memories that resemble each other, the older first."""
+
+    score: float
+    first: _Compared
+    second: _Compared
+    same: bool
+    #: Whether the texts differ in more than fillers.
+    differs: bool
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sorts the most alike first, ties by id."""
+        return -self.score, self.first.record.id, self.second.record.id
+
+    def alike(self) -> Alike:
+        """Return it with the names of what differs, which take longer than the comparison."""
+        found = compare(self.first.text, self.second.text)
+        return Alike(
+            first=self.first.record, second=self.second.record, score=self.score, same=self.same, differs=found.differs
+        )
+
+
+def _compare_pair(context: JobContext, a: _Compared, b: _Compared, floor: float) -> Pair | None:
     """Return how two memories compare; None if they neither score ``floor`` nor state the same."""
-    (record, features, text), (other_record, others, other_text) = first, other
     policy, model, cosine = context.policy, context.model, None
-    if model is not None and features.model == others.model == model and features.units and others.units:
+    if model is not None and a.features.model == b.features.model == model and a.features.units and b.features.units:
         # Rounded, so that a floor copied from a shown score includes that pair.
-        cosine = round(float(unpack(features.vectors)[0] @ unpack(others.vectors)[0]), 4)
-    equal = features.digest == others.digest
+        cosine = round(float(a.vector @ b.vector), 4)
+    equal = a.features.digest == b.features.digest
     if cosine is not None and not equal and cosine < min(floor, policy.merge_cosine):
         return None
     # To name what differs takes longer than to measure how much does.
-    if cosine is None and not equal and ratio(text, other_text) < min(floor, policy.similarity_threshold):
+    of_letters = ratio(a.text, b.text)
+    if cosine is None and not equal and of_letters < min(floor, policy.similarity_threshold):
         return None
-    like = compare(text, other_text)
+    differs = has_differences(a.text, b.text)
     same = equal or (
-        not like.differs
-        and like.ratio >= policy.similarity_threshold
-        and (cosine is None or cosine >= policy.merge_cosine)
+        not differs and of_letters >= policy.similarity_threshold and (cosine is None or cosine >= policy.merge_cosine)
     )
-    score = min(max(round(like.ratio, 4) if cosine is None else cosine, 0.0), 1.0)
-    if not same and score < floor:
-        return None
-    return Alike(first=record, second=other_record, score=score, same=same, differs=tuple(like.differs))
+    score = min(max(round(of_letters, 4) if cosine is None else cosine, 0.0), 1.0)
+    return None if not same and score < floor else Pair(score, a, b, same, differs)
 
 
 def consolidate(context: JobContext) -> Iterator[ProposedBatch]:
@@ -607,10 +645,12 @@ def _duplicate_batches(context: JobContext) -> Iterator[ProposedBatch]:
     records: dict[str, Record] = {}
     near: dict[str, set[str]] = {}
     # What states the same has the same words.
-    memories = context.reader.alike(context.tenant, context.now)
-    for pair in similar_pairs(context, memories, floor=context.policy.merge_cosine):
+    alike = context.reader.alike(context.tenant, context.now)
+    pairs = SimilarPairs(context, alike, floor=context.policy.merge_cosine)
+    for pair in sorted(pairs, key=lambda pair: pair.order):
         if pair.same:
-            for record, other in ((pair.first, pair.second), (pair.second, pair.first)):
+            older, newer = pair.first.record, pair.second.record
+            for record, other in ((older, newer), (newer, older)):
                 records[record.id] = record
                 near.setdefault(record.id, set()).add(other.id)
 

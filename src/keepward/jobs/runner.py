@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from heapq import nsmallest
 
 from msgspec.structs import replace
 
@@ -37,7 +38,7 @@ from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quar
 from keepward.core.query import EVERYTHING
 from keepward.core.value import to_micros, unknown_name_message
 from keepward.errors import Conflict, KeepwardError, NotFound, Unauthorised
-from keepward.jobs.planners import CHANGES_PER_COMMIT, JobContext, ProposedBatch, similar_pairs
+from keepward.jobs.planners import CHANGES_PER_COMMIT, JobContext, ProposedBatch, SimilarPairs
 from keepward.jobs.registry import JOBS, Job, RunCounts
 from keepward.services.reading.reindex import lacks_embedding
 from keepward.services.reading.visible import VisibleReader
@@ -361,16 +362,23 @@ def _job_context(context: RequestContext, job: str, queue: Sequence[Proposal] = 
     )
 
 
-def candidates(
-    context: RequestContext, *, floor: float, limit: int | None, scopes: Collection[str] | None = None
-) -> list[Alike]:
-    """Return the visible pairs that score ``floor`` or more, best first; see ``similar_pairs``.
+def candidates(context: RequestContext, *, floor: float, limit: int | None) -> list[Alike]:
+    """Return the visible pairs that score ``floor`` or more, best first; see ``SimilarPairs``."""
+    reader = VisibleReader(context)
+    scopes = frozenset(reader.scopes)
+    memories = (
+        (record, features)
+        for record, features in context.store.indexed(context.tenant)
+        if record.scope in scopes and reader.can_read(record)
+    )
+    pairs = SimilarPairs(comparison(context), memories, floor=floor)
+    if limit is None:
+        found = sorted(pairs, key=lambda pair: pair.order)
+    else:
+        found = nsmallest(limit, pairs, key=lambda pair: pair.order)
+    return [pair.alike() for pair in found]
 
-    They are of these ``scopes``, by default those of a context.
-    """
-    scopes = VisibleReader(context).scopes if scopes is None else scopes
-    job = _job_context(context, "consolidate")
-    memories = job.reader.indexed(context.tenant)
-    pairs = similar_pairs(job, memories, floor=floor, scopes=scopes)
-    # Both memories of a pair have the same sensitivity.
-    return [pair for pair in pairs if VisibleReader(context).can_read(pair.first)][:limit]
+
+def comparison(context: RequestContext) -> JobContext:
+    """Return the context in which memories are compared, as by ``consolidate`` without its proposals."""
+    return _job_context(context, "consolidate")

@@ -151,6 +151,10 @@ SELECT l.id FROM listed l
 -- profiles_by_id --
 {{profile}} WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
 
+-- features_by_id --
+SELECT {{feature_columns}} FROM features f
+ WHERE f.tenant = :tenant AND f.id IN (SELECT value FROM json_each(:ids));
+
 -- drop_records --
 DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 

@@ -380,6 +380,17 @@ class MemoryReads(Snapshot):
                 continue
             yield record, verified_features(self._sealer, tenant, features)
 
+    def features(self, tenant: str, records: Iterable[Record]) -> Iterator[tuple[Record, Features]]:
+        """Yield memories with the verified features of their version, empty ones if there are none, in order."""
+        rest = iter(records)
+        while part := list(islice(rest, _READ_AT_ONCE)):
+            with self._reading(tenant) as db:
+                rows = db.run("features_by_id", tenant=tenant, ids=json_array(each.id for each in part)).fetchall()
+            found = {(row.id, row.version): row for row in map(FeatureRow._make, rows)}
+            for record in part:
+                row = found.get((record.id, record.version))
+                yield record, verified_features(self._sealer, tenant, row)
+
     def alike(self, tenant: str, now: datetime) -> Iterator[tuple[Record, Features]]:
         """Yield the archival and episodic memories, no events and without a key, whose words another memory has."""
         ids = [name for (name,) in self._run("alike", tenant, now=to_micros(now), none=b"")]
