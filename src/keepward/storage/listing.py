@@ -379,8 +379,8 @@ class ListReads(Snapshot):
         """
         passing, raw = set(self.listed_ids(tenant, filters, now)), tenant.encode()
         with self._reading(tenant) as db:
-            for *cells, at in db.stream("written", tenant=tenant, since=since, until=until):
-                row = EventRow._make(cells)
+            for cells in db.stream("written", tenant=tenant, since=since, until=until):
+                row, at = tuple.__new__(EventRow, cells[:-1]), cells[-1]
                 if row.memory_id not in passing:
                     continue
                 flaw = event_flaw(self._sealer, raw, row)

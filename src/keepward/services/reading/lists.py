@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import MAXYEAR, UTC, datetime, timedelta
+from functools import cache
 from typing import Any, get_args
 
 from msgspec.structs import replace
@@ -105,9 +106,14 @@ def list_page(
         found = _past_page(found, view.at.now, sort, least_first=least_first, offset=offset, limit=limit)
     else:
         page: dict[str, Any] = {"sort": sort, "ascending": least_first, "offset": offset, "limit": limit}
-        ids = view.store.listed_ids(view.tenant, view.filters, view.now, **page)
-        if counted:
-            total = view.store.count_listed(view.tenant, view.filters, view.now)
+        if counted and (view.filters.text or view.filters.where):
+            # The texts decide: they are read once, for the page and for the total.
+            every = view.store.listed_ids(view.tenant, view.filters, view.now, **(page | {"offset": 0, "limit": None}))
+            ids, total = every[offset : None if limit is None else offset + limit], len(every)
+        else:
+            ids = view.store.listed_ids(view.tenant, view.filters, view.now, **page)
+            if counted:
+                total = view.store.count_listed(view.tenant, view.filters, view.now)
         found = view.reader.records(ids)
     records = tuple(as_read(record, view.at.now) for record in found.records)
     withheld, notes = view.corrupt_ids(found.damaged)
@@ -278,29 +284,51 @@ def sources(context: RequestContext, filters: Filter, reader: VisibleReader, *, 
     # By id: its trust, and whether it is live.
     present = {name: (trust, live) for name, _, trust, live in listed}
     groups: dict[str, dict[str, _SourceCounts]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
+    # Most memories have one version, whose author is enough: a set and a wording of each would take most of the time.
+    firsts: dict[str, tuple[str, str, int]] = {}
     wordings: dict[str, Wording[str]] = {}
+    only = cache(lambda author: frozenset({author}))
+    is_asked = cache(lambda value: bool(_matching([value], name)))
     for at, fields, is_new in _written_versions(view, _FIRST, _LAST, set()):
         author = fields.said_by
-        wordings.setdefault(fields.id, Wording()).add(fields.text, author, fields.written_at)
+        said = fields.text, author, fields.written_at
+        if (wording := wordings.get(fields.id)) is not None:
+            wording.add(*said)
+        elif (first := firsts.pop(fields.id, None)) is None:
+            firsts[fields.id] = said
+        else:
+            wording = wordings[fields.id] = Wording()
+            wording.add(*first)
+            wording.add(*said)
         if not is_new:
             continue
-        names: dict[str, Sequence[str | None]] = {
-            "actors": (author,),
-            "sources": (fields.source,),
-            "references": fields.evidence,
-            "sessions": (fields.session,),
-        }
-        for group, values in names.items():
-            for value in filter(None, values):
-                counts = groups[group].setdefault(value, _SourceCounts(first=at))
-                writers = counts.writers.setdefault(fields.id, set())
-                if writers and author not in writers and group in {"references", "sessions"}:
+        for group, value in (
+            ("actors", author),
+            ("sources", fields.source),
+            *(("references", reference) for reference in fields.evidence),
+            ("sessions", fields.session),
+        ):
+            if not value or not is_asked(value):
+                continue
+            if (counts := groups[group].get(value)) is None:
+                counts = groups[group][value] = _SourceCounts(first=at)
+            writers = counts.writers.get(fields.id)
+            if writers is None:
+                counts.writers[fields.id] = only(author)
+            elif author not in writers:
+                if group in {"references", "sessions"}:
                     continue
-                writers.add(author)
-                counts.writes, counts.last = counts.writes + 1, at
+                counts.writers[fields.id] = writers | only(author)
+            counts.writes, counts.last = counts.writes + 1, at
+
+    def authors_of(memory_id: str) -> frozenset[str]:
+        """Return the authors of the present text of a memory."""
+        first = firsts.get(memory_id)
+        return wordings[memory_id].present if first is None else only(first[1])
+
     lists: dict[str, list[SourceActivity]] = {}
     for group, by_name in groups.items():
-        summaries = {each: by_name[each].summary(each, present, wordings) for each in _matching(by_name, name)}
+        summaries = {each: counts.summary(each, present, authors_of) for each, counts in by_name.items()}
         order = sorted(summaries, key=lambda each: (-summaries[each].memories, each))
         lists[group] = [summaries[each] for each in _matching(order, name)]
     return Sources(
@@ -325,16 +353,15 @@ class _SourceCounts:
     last: int = 0
     writes: int = 0
     #: By memory, the authors of its texts that are from this source.
-    writers: dict[str, set[str]] = field(default_factory=dict)
+    writers: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def summary(
-        self, name: str, present: Mapping[str, tuple[int, bool]], wordings: Mapping[str, Wording[str]]
+        self, name: str, present: Mapping[str, tuple[int, bool]], authors_of: Callable[[str], frozenset[str]]
     ) -> SourceActivity:
+        """Return it in numbers; ``authors_of`` gives the authors of the present text of a memory."""
         written = [memory_id for memory_id in self.writers if memory_id in present]
         own = [
-            present[memory_id]
-            for memory_id in written
-            if not wordings[memory_id].present.isdisjoint(self.writers[memory_id])
+            present[memory_id] for memory_id in written if not authors_of(memory_id).isdisjoint(self.writers[memory_id])
         ]
         return SourceActivity(
             name=name,

@@ -15,6 +15,7 @@ Late imports: a program that does not need it starts faster.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -462,7 +463,9 @@ class VisibleReader:
         """Yield the versions of ``ListReads.written`` of a time when the memory was in a readable scope."""
         if self.oversees_all:
             return iter(versions)
-        return (version for version in versions if self.oversees(version[1].scope))
+        # They are many, and of few scopes.
+        oversees = functools.cache(self.oversees)
+        return (version for version in versions if oversees(version[1].scope))
 
     def _hide_step_content(self, groups: Sequence[Sequence[Step]]) -> list[tuple[Step, ...]]:
         """Return the visible steps of each group, without content that may not be read."""
