@@ -33,11 +33,12 @@ from keepward.core.journal import (
     Bisection,
     Blame,
     Check,
+    CommitPage,
     CommitView,
     Containment,
     ContextDifference,
     Contradictions,
-    Difference,
+    Differences,
     Erased,
     ErasePlan,
     Impact,
@@ -686,7 +687,7 @@ class MemoryAPI(ABC):
 
     # --- the journal
 
-    @operation("GET /memory/commits", by="services.undoing.provenance:log", right="read", answer="items")
+    @operation("GET /memory/commits", by="services.undoing.provenance:log", right="read")
     def log(
         self,
         *,
@@ -695,8 +696,13 @@ class MemoryAPI(ABC):
         actor: str | None = None,
         kind: str | None = None,
         until: AsOf = None,
-    ) -> list[CommitView]:
-        """Return the visible commits, newest first."""
+    ) -> CommitPage:
+        """Return the visible commits, newest first; those that are damaged are named in ``damaged`` and ``notes``.
+
+        Example:
+            >>> for view in memory.log(limit=5):  # doctest: +SKIP
+            ...     print(view.commit.seq, view.details.reason)
+        """
 
     @operation("GET /memory/commits/{commit_id}", by="services.undoing.provenance:show", right="read")
     def show(self, commit: str) -> CommitView:
@@ -705,9 +711,15 @@ class MemoryAPI(ABC):
         Over HTTP, its ETag is the digest that a rollback needs.
         """
 
-    @operation("GET /memory/diff", by="services.undoing.provenance:diff", right="read", answer="items")
-    def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
-        """Return the memories that differ between the states after two commits. ``0`` is the empty store."""
+    @operation("GET /memory/diff", by="services.undoing.provenance:diff", right="read")
+    def diff(self, earlier: AsOf, later: AsOf = None) -> Differences:
+        """Return the memories that differ between the states after two commits. ``0`` is the empty store.
+
+        Damaged memories are not compared; ``withheld`` and ``notes`` name them.
+
+        Example:
+            >>> [each.after.text for each in memory.diff(0) if each.after]  # doctest: +SKIP
+        """
 
     @operation("POST /memory/rollback/{commit_id}", by="services.undoing.rollback:roll_back", right="propose")
     def rollback(

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
+from support import tamper
 from support.browser import faults_of_access
 
 pytestmark = pytest.mark.proof
@@ -70,3 +71,20 @@ def test_a_commit_of_many_changes_has_its_actions_in_sight(console):
     with console.page("/commits") as page:
         page.get_by_role("article").get_by_text("Shelf 39 holds").first.scroll_into_view_if_needed()
         expect(page.get_by_role("button", name="Roll back…")).to_be_in_viewport()
+
+
+def test_a_damaged_commit_is_named_in_red_beside_those_that_are_intact(console):
+    for number in range(3):
+        remember(console, f"Pier {number} is long.")
+    tamper.edit(console.owner.path, "commits", "at = at + 1", "seq = 2")
+    with console.page("/commits") as page:
+        expect(journal(page)).to_contain_text("Pier 2 is long.")
+        expect(journal(page)).to_contain_text("Pier 0 is long.")
+        damage = page.get_by_role("alert", name="Damaged")
+        expect(damage).to_contain_text("commit 2 is damaged and not shown")
+        expect(damage).to_contain_text("keepward verify")
+        assert faults_of_access(page) == []
+    with console.page("/") as page:
+        news = page.get_by_role("region", name="News")
+        expect(news).to_contain_text("Pier 2 is long.")
+        expect(news.get_by_role("alert", name="Damaged")).to_contain_text("commit 2")

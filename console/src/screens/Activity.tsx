@@ -11,6 +11,7 @@ import { useWindow } from "../pages";
 import { Button } from "../parts/Button";
 import { Chart } from "../parts/Chart";
 import { counted } from "../parts/Contain";
+import { Damage, damageOf } from "../parts/Damage";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
 import { Spark } from "../parts/Spark";
@@ -84,6 +85,7 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
       <Shown of={found}>
         {(data) => (
           <>
+            <Damage notes={damageOf(data.damaged, "memory", "memories")} />
             <Chart
               label={`Versions written a day: ${data.counts.reduce((a, b) => a + b, 0)} in ${data.days.length} days, most ${Math.max(...data.counts)} on one`}
               times={data.days.map(noon)}

@@ -8,6 +8,7 @@ import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { Button } from "../parts/Button";
 import { Chip } from "../parts/Chip";
+import { Damage } from "../parts/Damage";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Typed } from "../parts/Typed";
@@ -88,8 +89,9 @@ function Journal({ address }: { address: Address }) {
         <div class="card">
           <Shown of={found} rows={8}>
             {(data) =>
-              items.length ? (
+              items.length || data.damaged.length ? (
                 <>
+                  <Damage notes={data.notes} />
                   <ol class="journal" aria-label="Commits, newest first">
                     {grouped(items).map((each) =>
                       "items" in each ? (

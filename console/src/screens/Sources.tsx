@@ -13,6 +13,7 @@ import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
 import { ContainDialog, counted, type ContainSelector } from "../parts/Contain";
+import { Damage, damageOf } from "../parts/Damage";
 import { MemorySummary } from "../parts/MemorySummary";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
@@ -91,8 +92,9 @@ export function Sources() {
       <div class={row || chosen ? "sources opened" : "sources"}>
         <Shown of={found}>
           {(data) =>
-            data[list].shown[0] || sought ? (
+            data[list].shown[0] || sought || data.damaged ? (
               <section class="card" aria-label={LISTS[list].title}>
+                <Damage notes={damageOf(data.damaged, "memory", "memories")} />
                 {(data[list].total ?? 0) > MANY || sought ? (
                   <div class="pad">
                     <input

@@ -191,9 +191,8 @@ def _decide_each(
 @operation_command()
 def log(call: CommandContext, limit: int, **args: Any) -> CommandResult:
     """List commits, newest first."""
-    commits = call.memory("decide").log(limit=limit, **args)
-    last = commits[-1].commit.seq if commits and len(commits) == limit else 0
-    return CommandResult({"items": to_json(commits), "next_before": last if last > 1 else None}, _show_log)
+    page = call.memory("decide").log(limit=limit, **args)
+    return CommandResult(page.to_dict(), _show_log, messages=page.notes, hidden=("notes",))
 
 
 def _show_log(screen: Screen, data: dict[str, Any]) -> None:
@@ -237,10 +236,10 @@ def show_commit(screen: Screen, data: dict[str, Any]) -> None:
 @command(argument("A", "A commit, or 0 for the empty store.", "earlier"), argument("B", "Another commit.", "later"))
 def diff(call: CommandContext, earlier: str, later: str) -> CommandResult:
     """Show which memories differ between the states after two commits."""
-    differences = to_json(call.memory("decide").diff(earlier, later))
-    messages = () if differences else ("the two states are equal",)
-    data = {"from": earlier, "to": later, "items": differences, "count": len(differences)}
-    return CommandResult(data, messages=messages)
+    found = call.memory("decide").diff(earlier, later)
+    messages = found.notes if found or found.withheld else ("the two states are equal",)
+    data = {"from": earlier, "to": later, **found.to_dict(), "count": len(found)}
+    return CommandResult(data, messages=messages, hidden=("notes", "withheld"))
 
 
 @operation_command()

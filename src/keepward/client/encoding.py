@@ -23,7 +23,7 @@ from keepward.api import OPERATIONS
 from keepward.client.transport import ResponseBody, Transport, read_result, response_body
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import UNSET, Change, Insert, Revert, operation
-from keepward.core.journal import Rollback, Verification
+from keepward.core.journal import CommitPage, Rollback, Verification
 from keepward.core.proposal import DecisionResult, Outcome, ProposalPage
 from keepward.core.query import Memories, Recall
 from keepward.core.value import json_problem
@@ -135,8 +135,10 @@ def _find(operation: Operation, args: Mapping[str, Any], transport: Transport) -
     return read_result(Memories, {**answers[-1], **counts, "items": items})
 
 
-def _list(operation: Operation, args: Mapping[str, Any], transport: Transport) -> list[Any]:
-    return read_result(operation.result, _pages(operation, args, transport)[0])  # type: ignore[no-any-return]
+def _log(operation: Operation, args: Mapping[str, Any], transport: Transport) -> CommitPage:
+    items, answers = _pages(operation, args, transport)
+    named = {name: [each for answer in answers for each in answer[name]] for name in ("damaged", "notes")}
+    return read_result(CommitPage, {**answers[-1], **named, "items": items})
 
 
 def _pending(operation: Operation, args: Mapping[str, Any], transport: Transport) -> ProposalPage:
@@ -290,7 +292,7 @@ def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transpo
 _SPECIAL_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "recall": _recall,
     "list_memories": _find,
-    "log": _list,
+    "log": _log,
     "pending": _pending,
     "propose": _propose,
     "remember_many": _remember_many,

@@ -95,6 +95,8 @@ class Sources(Value):
     sessions: tuple[SourceActivity, ...]
     #: By list, the number of entries that are not listed.
     more: Mapping[str, int]
+    #: How many memories have a version that does not match its seal. These versions are not counted above.
+    damaged: int = 0
 
 
 class Happening(Data):
@@ -139,6 +141,8 @@ class News(Value):
     decisions: Happenings
     #: Writes that were refused.
     refusals: Happenings
+    #: Sentences about what is damaged and not shown, with the commands that help.
+    notes: tuple[str, ...] = ()
 
 
 class LineageNode(Data):

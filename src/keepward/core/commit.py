@@ -367,3 +367,5 @@ class ReceiptPage(Value):
     items: tuple[ReceiptLine, ...]
     #: ``before`` of the next page; None at the end. A page before the end may be short or empty.
     before: str | None
+    #: Ids of receipts that do not match their seals, which are not shown.
+    damaged: tuple[str, ...] = ()

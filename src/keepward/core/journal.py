@@ -12,7 +12,7 @@ from keepward.core.brief import field_text
 from keepward.core.commit import Commit, CommitDetails, EventPosition, Reason, Receipt, Step
 from keepward.core.memory import Record
 from keepward.core.quotes import Shortened
-from keepward.core.value import Data, Value
+from keepward.core.value import Data, ListResult, Value
 
 
 class CommitView(Value):
@@ -21,6 +21,40 @@ class CommitView(Value):
     commit: Commit
     details: CommitDetails
     steps: tuple[Step, ...]
+
+
+def damage_note(what: str, why: str) -> str:
+    """Return a sentence about something damaged that is not shown, with the commands that help."""
+    return (
+        f"{what} is damaged and not shown: {why.partition(';')[0]}; `keepward verify` names each fault, "
+        "`keepward store recover` copies what is intact"
+    )
+
+
+class DamagedCommit(Data):
+    """A commit that a list cannot show, because it or a version that it replaced does not match its hash or seal."""
+
+    seq: int
+    #: Its id as stored, unchecked.
+    id: str
+    #: What does not match.
+    why: str
+
+    @property
+    def note(self) -> str:
+        """A sentence about it, with the commands that help."""
+        return damage_note(f"commit {self.seq}", self.why)
+
+
+class CommitPage(ListResult[CommitView]):
+    """Visible commits, newest first. A page of large commits is shorter over HTTP."""
+
+    #: ``before`` of the next page; None at the end.
+    next_before: int | None = None
+    #: Commits of this page that cannot be shown, newest first.
+    damaged: tuple[DamagedCommit, ...] = ()
+    #: Sentences about these, with the commands that help.
+    notes: tuple[str, ...] = ()
 
 
 class Fault(Data):
@@ -54,6 +88,15 @@ class Difference(Value):
     id: str
     before: Record | None
     after: Record | None
+
+
+class Differences(ListResult[Difference]):
+    """The memories that differ between two states, by id."""
+
+    #: Ids of memories that were not compared, because a version does not match its seal.
+    withheld: tuple[str, ...] = ()
+    #: Sentences about these, with the commands that help.
+    notes: tuple[str, ...] = ()
 
 
 class Conflicting(Data):

@@ -288,5 +288,5 @@ class AppState:
 
     def newest_seq(self, tenant: str) -> int:
         """Return the number of the newest commit of a tenant."""
-        log = self.memory.at(tenant=tenant).log(limit=1)
-        return log[0].commit.seq if log else 0
+        newest = self.memory.at(tenant=tenant).log(limit=1)
+        return max((*(view.commit.seq for view in newest), *(each.seq for each in newest.damaged)), default=0)

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward.core.change import BOOKKEEPING
-from keepward.core.journal import CommitView, Rollback
+from keepward.core.journal import CommitPage, CommitView, Differences, Rollback
 from keepward.core.json_form import encode_json, to_json
 from keepward.core.memory import Record
 from keepward.core.principals import Token, visible_from
@@ -274,14 +274,17 @@ def get(call: OperationCall) -> Response:
 
 
 def log(call: OperationCall) -> Response:
-    commits = call.run()
-    shown = _within(commits, MAX_STEPS_PER_PAGE)
-    last = shown[-1].commit.seq if shown else 0
-    has_more = last > 1 and (len(shown) < len(commits) or len(commits) == call.given["limit"])
-    return json_response({"items": shown, "next_before": last if has_more else None})
+    page: CommitPage = call.run()
+    shown = _within(page.items, MAX_STEPS_PER_PAGE)
+    if len(shown) < len(page):
+        last = shown[-1].commit.seq
+        damaged = tuple(each for each in page.damaged if each.seq > last)
+        notes = tuple(each.note for each in damaged)
+        page = replace(page, items=tuple(shown), next_before=last, damaged=damaged, notes=notes)
+    return json_response(page)
 
 
-def _within(commits: list[CommitView], max_steps: int) -> list[CommitView]:
+def _within(commits: Sequence[CommitView], max_steps: int) -> Sequence[CommitView]:
     """Return the first commits with at most so many steps; at least one, if there is one."""
     sums = accumulate(len(view.steps) for view in commits)
     fitting = sum(1 for steps in sums if steps <= max_steps)
@@ -460,12 +463,13 @@ def approve_many(call: OperationCall) -> Response:
     return _approve_many(call)
 
 
-def _compared(call: OperationCall, items: list[Any]) -> dict[str, Any]:
+def diff(call: OperationCall) -> Response:
+    found: Differences = call.run()
     later = call.given.get("later")
-    return {"from": str(call.given["earlier"]), "to": None if later is None else str(later), "count": len(items)}
+    span = {"from": str(call.given["earlier"]), "to": None if later is None else str(later)}
+    return json_response({**asdict(found), "cursor": None, **span, "count": len(found)})
 
 
-diff = json_endpoint(_compared)
 history = json_endpoint(lambda _, versions: {"id": versions[-1].record.id})
 doctor = json_endpoint(lambda _, checks: {"ok": all(check.ok for check in checks)})
 rebuild = json_endpoint(lambda call, _: {"head": call.memory.head})

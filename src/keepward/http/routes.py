@@ -220,7 +220,11 @@ class RouteSpec:
 
 _PLAIN = RouteSpec()
 _UPLOAD: Any = {"receives": streams.receive_upload, "extra": streams.UPLOAD_BODY}
-_DIFFERENCES = page_of(Difference, "Differences", **{"from": str, "to": str | None, "count": int})
+_DIFFERENCES = page_of(
+    Difference,
+    "Differences",
+    **{"from": str, "to": str | None, "count": int, "withheld": list[str], "notes": list[str]},
+)
 _EDIT = RouteSpec(answer=handlers.update_memory, http_only=_IF_MATCH)
 #: Operations by tag, in the order of the OpenAPI document; others have the tag ``other``.
 TAGS: Mapping[str, str] = {
@@ -256,10 +260,7 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
         answer=handlers.certificate, http_only=_CERTIFICATE_FORMAT, also={200: _CERTIFICATE_ANSWER}
     ),
     "events": RouteSpec(answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}),
-    "log": RouteSpec(
-        answer=handlers.log,
-        model=schemas.Commits,
-    ),
+    "log": RouteSpec(answer=handlers.log),
     "diff": RouteSpec(answer=handlers.diff, model=_DIFFERENCES),
     "show": RouteSpec(answer=handlers.show),
     "rollback": RouteSpec(answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH),

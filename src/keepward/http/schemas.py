@@ -14,7 +14,7 @@ import msgspec
 
 from keepward.core.commit import Reason
 from keepward.core.compiled import Explanation
-from keepward.core.journal import CommitView, Erased, Fault, Rollback
+from keepward.core.journal import Erased, Fault, Rollback
 from keepward.core.json_form import HexBytes, JsonText
 from keepward.core.memory import Record
 from keepward.core.memory_test import NewestTestRun
@@ -134,13 +134,6 @@ class Destroyed(Erased):
     """An applied erasure; the certificate says what was erased, what proves it, and what it cannot promise."""
 
     certificate: dict[str, Any]
-
-
-class Commits(Data):
-    """Visible commits, newest first; `next_before` is `before` of the next page. A page of large commits is shorter."""
-
-    items: list[CommitView]
-    next_before: int | None
 
 
 class RolledBack(Rollback):

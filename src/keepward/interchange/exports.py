@@ -149,6 +149,8 @@ def _check_replaceable(path: Path) -> None:
 
 def _lines(mem: Memory, refs: set[str]) -> Iterator[str]:
     newest = mem.log(limit=1)
+    if newest.damaged:
+        raise Tampered(newest.notes[0])
     if not newest:
         return
     head = Head(seq=newest[0].commit.seq, hash=newest[0].commit.hash)
@@ -238,7 +240,8 @@ def _plan_restore(mem: Memory, source: ImportSource) -> tuple[ExportPlan, Memory
     if mem.tenant not in {found.tenant, "default"}:
         raise InvalidInput(f"the export is of tenant {found.tenant}; name that one, or import the file")
     handle = mem if mem.tenant == found.tenant else mem.at(tenant=found.tenant)
-    if handle.log(limit=1):
+    newest_commit = handle.log(limit=1)
+    if newest_commit or newest_commit.damaged:
         raise Conflict("the tenant is not empty; name another store, or import the file through the gates")
     now = mem.now
     newest = [record for _, record in vault.records(source, frozenset(found.newest.values())) if record.is_live(now)]

@@ -417,15 +417,17 @@ class DocumentReads(Snapshot):
         names = (name.partition("/") for (name,) in self._run("document_ids", tenant, kind="artefacts"))
         return {version for own, _, version in names if own == kind}
 
-    def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
-        """Return the receipts with the highest ids below ``before``, highest first, None for the newest.
+    def receipts_before(
+        self, tenant: str, before: str | None, *, limit: int
+    ) -> list[tuple[str, dict[str, Any] | None]]:
+        """Return ids and receipts with the highest ids below ``before``, highest first, None for the newest.
 
-        Ids rise with time. A receipt whose seal does not match is left out and logged.
+        Ids rise with time. A receipt whose seal does not match is None, and is logged.
         """
         asked = {"before": MAX_CHARACTER if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
             found = receipts_in(db, self._sealer, tenant, "before", **asked)
-            return list(_bodies(heapq.nlargest(limit, chain(*found))))
+            return [(each[0], next(_bodies([each]), None)) for each in heapq.nlargest(limit, chain(*found))]
 
     def low_trust_deliveries(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` whose reader received memories of low trust."""

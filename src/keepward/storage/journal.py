@@ -8,6 +8,7 @@ memory, and trusts no row before it has recomputed the hash.
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -27,7 +28,7 @@ from keepward.core.commit import (
     erased_record,
     event_hash,
 )
-from keepward.core.journal import CommitView, Fault
+from keepward.core.journal import CommitView, DamagedCommit, Fault
 from keepward.core.json_form import HexBytes, canonical
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import commitment, decode_record, digest
@@ -51,6 +52,7 @@ from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Snapshot, prefix_range
 
 _AFTER_LAST_SEQ = 2**62
+_log = logging.getLogger(__name__)
 
 
 def commit_of(tenant: str, row: CommitRow, commitment: bytes | None = None) -> Commit:
@@ -101,9 +103,10 @@ class JournalReads(Snapshot):
         kind: str | None = None,
         actor: str | None = None,
         scopes: ScopeRange | None = None,
-    ) -> list[CommitView]:
+    ) -> list[CommitView | DamagedCommit]:
         """Return commits, newest first. ``before`` selects those with a lower seq, ``kind`` those of this kind.
 
+        A commit that does not match its hash or seal is named instead.
         ``actor`` skips most commits that this actor neither made nor approved, and ``scopes`` most that change nothing
         in them; the caller has to skip the rest.
         """
@@ -111,7 +114,7 @@ class JournalReads(Snapshot):
         values = {"tenant": tenant, "before": _AFTER_LAST_SEQ if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
             rows = db.run("commits_before", values | filters).fetchall()
-            return [self._view(db, tenant, row) for row in map(CommitRow._make, rows)]
+            return [self._view_or_damage(db, tenant, row) for row in map(CommitRow._make, rows)]
 
     def commits_within(self, tenant: str, ids: Collection[str], scopes: ScopeRange | None) -> list[str]:
         """Return those of some ids of commits that may change something in the scopes."""
@@ -339,6 +342,13 @@ class JournalReads(Snapshot):
             erased = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
             return commit, erased
         return commit, decode_details(commit.payload or residual_payload or b"")
+
+    def _view_or_damage(self, db: Connection, tenant: str, row: CommitRow) -> CommitView | DamagedCommit:
+        try:
+            return self._view(db, tenant, row)
+        except Tampered as exc:
+            _log.warning("commit %d was left out: %s", row.seq, exc, extra={"action": "damaged"})
+            return DamagedCommit(seq=row.seq, id=str(row.id), why=str(exc))
 
     def _view(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
         events = _events(db, tenant, row.seq)

@@ -340,7 +340,7 @@ def record_at(sealer: Sealer, tenant: bytes, event: EventRow) -> Record:
     if event.payload is None or event.salt is None:
         raise ContentMissing("the content of a memory is missing")
     if (flaw := event_flaw(sealer, tenant, event)) is not None:
-        raise Tampered(f"an event is damaged: {flaw}")
+        raise Tampered(f"an event of commit {event.seq} is damaged: {flaw}; run `keepward verify`")
     record = decode_record(event.payload)
     if record.id != event.memory_id or record.version != event.version:
         raise Tampered("an event has the content of another")

@@ -6,6 +6,7 @@ import { changesOf } from "../../changes";
 import { useGet } from "../../load";
 import { Button } from "../../parts/Button";
 import { Chip } from "../../parts/Chip";
+import { Damage } from "../../parts/Damage";
 import { Differences, type Differing } from "../../parts/Differences";
 import { Page } from "../../parts/Page";
 import { Empty, Shown } from "../../parts/States";
@@ -112,8 +113,9 @@ export function Compare({ address }: { address: Address }) {
       <div class="card pad stack">
         <Shown of={found} rows={6}>
           {(data) =>
-            data.count ? (
+            data.count || data.notes.length ? (
               <>
+                <Damage notes={data.notes} />
                 <p>
                   <b>
                     {data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}

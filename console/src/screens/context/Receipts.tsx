@@ -6,6 +6,7 @@ import type { Address } from "../../address";
 import { get, useGet } from "../../load";
 import { useDebounced } from "../../debounce";
 import { Button } from "../../parts/Button";
+import { Damage, damageOf } from "../../parts/Damage";
 import { Empty, Shown } from "../../parts/States";
 import { Table } from "../../parts/Table";
 import { Time } from "../../parts/Time";
@@ -83,6 +84,7 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
           const rows = [...page.items.shown, ...own.items];
           return rows.length ? (
             <section class="card" aria-label="Receipts">
+              <Damage notes={damageOf(page.damaged.length, "receipt", "receipts")} />
               <Table
                 label="Contexts that were compiled, newest first"
                 rows={rows}

@@ -4,6 +4,7 @@ import { Link } from "wouter-preact";
 import type { Schemas } from "../../api";
 import { queueMoves } from "../../events";
 import { useGet } from "../../load";
+import { Damage } from "../../parts/Damage";
 import { MemoryText } from "../../parts/MemoryText";
 import { ReceiptLink } from "../../parts/Receipt";
 import { Shown } from "../../parts/States";
@@ -41,8 +42,9 @@ export function News() {
       <Shown of={news}>
         {(data) => {
           const groups = GROUPS.filter(([, name]) => data[name].shown[0]);
-          if (!groups.length) return <p class="soft none">Nothing was written, decided or refused.</p>;
-          return groups.map(([title, name]) => (
+          if (!groups.length && !data.notes.length)
+            return <p class="soft none">Nothing was written, decided or refused.</p>;
+          const listed = groups.map(([title, name]) => (
             <section key={name} class="news-group" aria-label={title}>
               <h3>
                 {title} <span class="num">{data[name].count}</span>
@@ -54,6 +56,12 @@ export function News() {
               </ul>
             </section>
           ));
+          return (
+            <>
+              <Damage notes={data.notes} />
+              {listed}
+            </>
+          );
         }}
       </Shown>
     </section>

@@ -93,11 +93,13 @@ def receipts(
         Unauthorised: the list takes a reviewer or the owner.
     """
     lines: list[ReceiptLine] = []
+    damaged: list[str] = []
     part = (objective or "").casefold()
     for _ in range(MAX_RECEIPTS_READ // _RECEIPT_BATCH):
         page = [*VisibleReader(context).receipts_before(before, limit=_RECEIPT_BATCH)]
-        for name, stored in page:
+        for name, stored, is_damaged in page:
             before = name
+            damaged += [name] if is_damaged else []
             if stored is None:
                 continue
             line = _receipt_line(stored)
@@ -108,10 +110,10 @@ def receipts(
             ):
                 lines.append(line)
             if len(lines) == limit:
-                return ReceiptPage(items=tuple(lines), before=before)
+                return ReceiptPage(items=tuple(lines), before=before, damaged=tuple(damaged))
         if len(page) < _RECEIPT_BATCH:
-            return ReceiptPage(items=tuple(lines), before=None)
-    return ReceiptPage(items=tuple(lines), before=before)
+            return ReceiptPage(items=tuple(lines), before=None, damaged=tuple(damaged))
+    return ReceiptPage(items=tuple(lines), before=before, damaged=tuple(damaged))
 
 
 def _receipt_line(receipt: Mapping[str, Any]) -> ReceiptLine:

@@ -289,7 +289,8 @@ def sources(context: RequestContext, filters: Filter, reader: VisibleReader, *, 
     wordings: dict[str, Wording[str]] = {}
     only = cache(lambda author: frozenset({author}))
     is_asked = cache(lambda value: bool(_matching([value], name)))
-    for at, fields, is_new in _written_versions(view, _FIRST, _LAST, set()):
+    damaged = set[str]()
+    for at, fields, is_new in _written_versions(view, _FIRST, _LAST, damaged):
         author = fields.said_by
         said = fields.text, author, fields.written_at
         if (wording := wordings.get(fields.id)) is not None:
@@ -337,6 +338,7 @@ def sources(context: RequestContext, filters: Filter, reader: VisibleReader, *, 
         more={
             group: len(summaries) - MAX_SOURCES for group, summaries in lists.items() if len(summaries) > MAX_SOURCES
         },
+        damaged=len(damaged),
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from keepward.core.browse import Happening, Happenings, News
-from keepward.core.journal import Version
+from keepward.core.journal import Version, damage_note
 from keepward.core.memory import Status
 from keepward.core.query import Filters
 from keepward.core.reducer import has_same_text
 from keepward.core.value import to_micros
-from keepward.errors import NotFound, Unauthorised
+from keepward.errors import NotFound, Tampered, Unauthorised
 from keepward.services.arguments import instant
 from keepward.services.reading import explain, recall
 from keepward.services.reading.queries import parsed_filters
@@ -40,11 +40,13 @@ def news(context: RequestContext, since: datetime | str, *, most: int = 3) -> Ne
     filters, _ = parsed_filters(context, Filters(below=True, include_ended=True))
     found = context.store.recent(context.tenant, filters, now, since=to_micros(begin), most=most)
 
+    notes: list[str] = []
+
     def happened(name: str, is_it: Callable[[Version], bool]) -> Happenings:
         total, ids = found[name]
-        return Happenings(total=total, newest=tuple(filter(None, (_last(reader, each, is_it) for each in ids))))
+        return Happenings(total=total, newest=tuple(filter(None, (_last(reader, each, is_it, notes) for each in ids))))
 
-    receipts, is_all = _receipts(context, begin)
+    receipts, is_all = _receipts(context, begin, notes)
     return News(
         head=at.head.name,
         since=begin,
@@ -54,16 +56,25 @@ def news(context: RequestContext, since: datetime | str, *, most: int = 3) -> Ne
         ),
         ended=happened("ended", lambda version: version.record.status is not Status.ACTIVE),
         erased=happened("erased", lambda version: version.record.status is Status.ERASED),
-        decisions=_decided(context, receipts, _DECISIONS, is_all=is_all, most=most),
-        refusals=_decided(context, receipts, [_REFUSAL], is_all=is_all, most=most),
+        decisions=_decided(context, receipts, _DECISIONS, notes, is_all=is_all, most=most),
+        refusals=_decided(context, receipts, [_REFUSAL], notes, is_all=is_all, most=most),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
-def _last(reader: VisibleReader, memory_id: str, is_it: Callable[[Version], bool]) -> Happening | None:
-    """Return the last version of a memory that passes, or its expiry; None if it is not visible."""
+def _last(
+    reader: VisibleReader, memory_id: str, is_it: Callable[[Version], bool], notes: list[str]
+) -> Happening | None:
+    """Return the last version of a memory that passes, or its expiry; None if it is not visible, or damaged.
+
+    ``notes`` collects a sentence about a damaged one.
+    """
     try:
         versions = reader.history(memory_id)
     except (NotFound, Unauthorised):
+        return None
+    except Tampered as exc:
+        notes.append(damage_note(f"memory {memory_id}", str(exc)))
         return None
     text = next((each.record.text for each in reversed(versions) if each.record.text), "")
     version = next(filter(is_it, reversed(versions)), None)
@@ -84,27 +95,45 @@ def _last(reader: VisibleReader, memory_id: str, is_it: Callable[[Version], bool
     )
 
 
-def _receipts(context: RequestContext, since: datetime) -> tuple[list[dict[str, Any]], bool]:
+def _receipts(context: RequestContext, since: datetime, notes: list[str]) -> tuple[list[dict[str, Any]], bool]:
     """Return the receipts of decisions since an instant, newest first, and whether these are all."""
+    damaged = False
     found: list[dict[str, Any]] = []
     before: str | None = None
     for _ in range(MAX_COUNTED // _BATCH):
         page = [*VisibleReader(context).receipts_before(before, limit=_BATCH)]
-        for before, receipt in page:  # noqa: B007  the id continues the list
+        for before, receipt, is_damaged in page:
+            if is_damaged:
+                notes.append(damage_note(f"receipt {before}", "it does not match its seal"))
+                damaged = True
             if receipt is not None and datetime.fromisoformat(receipt["at"]) < since:
-                return found, True
+                return found, not damaged
             if receipt is not None and receipt["kind"] in {*_DECISIONS, _REFUSAL}:
                 found.append(receipt)
         if len(page) < _BATCH:
-            return found, True
+            return found, not damaged
     return found, False
 
 
 def _decided(
-    context: RequestContext, receipts: Sequence[dict[str, Any]], kinds: Collection[str], *, is_all: bool, most: int
+    context: RequestContext,
+    receipts: Sequence[dict[str, Any]],
+    kinds: Collection[str],
+    notes: list[str],
+    *,
+    is_all: bool,
+    most: int,
 ) -> Happenings:
     """Return the number of decisions of some kinds, and the newest with their reasons."""
     passing = [each for each in receipts if each["kind"] in kinds]
+
+    def shown() -> Iterator[dict[str, Any]]:
+        for each in passing[:most]:
+            try:
+                yield explain.receipt(context, each["id"])
+            except Tampered as exc:
+                notes.append(damage_note(f"receipt {each['id']}", str(exc)))
+
     newest = [
         Happening(
             memory=None,
@@ -115,6 +144,6 @@ def _decided(
             commit=each.get("commit"),
             receipt=each["id"],
         )
-        for each in (explain.receipt(context, each["id"]) for each in passing[:most])
+        for each in shown()
     ]
     return Happenings(total=len(passing) if is_all else None, newest=tuple(newest))

@@ -26,7 +26,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from keepward.core.commit import Receipt, Step
-from keepward.core.journal import CommitView, Delivery, Difference, Version
+from keepward.core.journal import (
+    CommitView,
+    DamagedCommit,
+    Delivery,
+    Difference,
+    Differences,
+    Version,
+    damage_note,
+)
 from keepward.core.json_form import MAX_SAFE_INTEGER, HexBytes
 from keepward.core.memory import (
     CORE_BLOCKS,
@@ -514,16 +522,23 @@ class VisibleReader:
             view = commit_of(self.context, _only(shown, name))
         return self.visible_commits([view])[0]
 
-    def commits(self, *, before: int | None, page: int, kind: str | None, actor: str | None) -> Iterator[CommitView]:
-        """Yield commits with a visible step, newest first; ``page`` is the number to read at once."""
+    def commits(
+        self, *, before: int | None, page: int, kind: str | None, actor: str | None
+    ) -> Iterator[CommitView | DamagedCommit]:
+        """Yield commits with a visible step, and damaged ones, newest first; ``page`` is the number to read at once."""
         while before != 1:
             read = self.context.store.commits(
                 self.context.tenant, before=before, limit=page, kind=kind, actor=actor, scopes=self.overseen_scopes
             )
-            yield from (view for view in self.visible_commits(read) if view.steps)
+            intact = iter(self.visible_commits([each for each in read if isinstance(each, CommitView)]))
+            for each in read:
+                if isinstance(each, DamagedCommit):
+                    yield each
+                elif (view := next(intact)).steps:
+                    yield view
             if len(read) < page:
                 return
-            before = read[-1].commit.seq
+            before = seq_of_entry(read[-1])
 
     def commits_until(self, seq: int) -> int:
         """Return how many of the first ``seq`` commits changed a memory in its scopes; all of them if it sees all."""
@@ -541,29 +556,38 @@ class VisibleReader:
             commits[name] = self.visible_commits(changing)
         return commits
 
-    def differences(self, earlier: int | None, later: int | None) -> list[Difference]:
-        """Return the memories that differ between the active ones after two commits, by id."""
+    def differences(self, earlier: int | None, later: int | None) -> Differences:
+        """Return the memories that differ between the active ones after two commits, by id; damaged ones are named."""
         store, tenant = self.context.store, self.context.tenant
         low, high = sorted(MAX_SAFE_INTEGER if seq is None else seq for seq in (earlier, later))
         # Nothing else can differ.
         ids = store.changed_between(tenant, low, high)
-        states: list[dict[str, Record]] = []
-        for seq in (earlier, later):
-            active = (each for each in store.records(tenant, ids, as_of=seq).records if each.status is Status.ACTIVE)
-            states.append({record.id: record for record in active if self.oversees(record.scope)})
-        first, second = states
+        found = [store.records(tenant, ids, as_of=seq) for seq in (earlier, later)]
+        withheld = tuple(sorted({name for state in found for name in state.damaged}))
+        first, second = (
+            {
+                record.id: record
+                for record in state.records
+                if record.status is Status.ACTIVE and record.id not in withheld and self.oversees(record.scope)
+            }
+            for state in found
+        )
         changed = {
             name: (first.get(name), second.get(name))
             for name in sorted(first.keys() | second.keys())
             if first.get(name) != second.get(name)
         }
         hidden = self._hidden([side for pair in changed.values() for side in pair if side])
-        return [
-            Difference(id=name, before=before and _without_content(before), after=after and _without_content(after))
-            if name in hidden
-            else Difference(id=name, before=before, after=after)
-            for name, (before, after) in changed.items()
-        ]
+        return Differences(
+            items=tuple(
+                Difference(id=name, before=before and _without_content(before), after=after and _without_content(after))
+                if name in hidden
+                else Difference(id=name, before=before, after=after)
+                for name, (before, after) in changed.items()
+            ),
+            withheld=withheld,
+            notes=tuple(damage_note(f"memory {name}", "a version does not match its seal") for name in withheld),
+        )
 
     def history(self, memory_id: str) -> list[Version]:
         """Return every version of a memory, oldest first, except those of a time when it was not visible."""
@@ -751,16 +775,22 @@ class VisibleReader:
             raise NotFound(f"there is no {' or '.join(kinds.values())} by that id in this tenant")
         return receipt
 
-    def receipts_before(self, receipt_id: str | None, *, limit: int) -> Iterator[tuple[str, dict[str, Any] | None]]:
-        """Yield the ids of receipts from before one, newest first, with the receipt, or None if it is not visible.
+    def receipts_before(
+        self, receipt_id: str | None, *, limit: int
+    ) -> Iterator[tuple[str, dict[str, Any] | None, bool]]:
+        """Yield receipts from before one, newest first: the id, the receipt or None, and whether it is damaged.
+
+        None is one that is damaged or not visible. A damaged one is named to those who see every scope.
 
         Raises:
             Unauthorised: the list takes a reviewer or the owner.
         """
         self.check_decider("a list of receipts")
         read = self.context.store.receipts_before(self.context.tenant, receipt_id, limit=limit)
-        visible = {receipt["id"]: receipt for receipt in self._visible_receipts(read)}
-        return ((receipt["id"], visible.get(receipt["id"])) for receipt in read)
+        intact = [receipt for _, receipt in read if receipt is not None]
+        visible = {receipt["id"]: receipt for receipt in self._visible_receipts(intact)}
+        sees_all = self.overseen_scopes is None
+        return ((name, visible.get(name), receipt is None and sees_all) for name, receipt in read)
 
     def _visible_receipts(self, receipts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the visible ones among receipts.
@@ -848,6 +878,11 @@ def _changes(step: Step, fields: Sequence[str]) -> bool:
 
 def _step_without_content(step: Step) -> Step:
     return replace(step, before=step.before and _without_content(step.before), after=_without_content(step.after))
+
+
+def seq_of_entry(entry: CommitView | DamagedCommit) -> int:
+    """Return the number of a commit of a list."""
+    return entry.seq if isinstance(entry, DamagedCommit) else entry.commit.seq
 
 
 def _without_reason(view: CommitView) -> CommitView:

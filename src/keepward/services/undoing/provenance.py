@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence, Set
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
-from keepward.core.journal import Blame, CommitView, Delivery, Difference, Impact, Origin, Selector
+from keepward.core.journal import (
+    Blame,
+    CommitPage,
+    CommitView,
+    DamagedCommit,
+    Delivery,
+    Differences,
+    Impact,
+    Origin,
+    Selector,
+)
 from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status
 from keepward.core.principals import is_actor, is_person
 from keepward.core.proposal import Proposal
@@ -23,7 +33,7 @@ from keepward.core.wording import Wording
 from keepward.errors import InvalidInput, NotFound, Tampered
 from keepward.services.access import context_deliveries
 from keepward.services.reading.recall import seq_of
-from keepward.services.reading.visible import VisibleReader
+from keepward.services.reading.visible import VisibleReader, seq_of_entry
 from keepward.services.review.decisions import AMENDED
 
 if TYPE_CHECKING:
@@ -46,20 +56,34 @@ def log(
     actor: str | None = None,
     kind: str | None = None,
     until: AsOf = None,
-) -> list[CommitView]:
-    """Return the commits of which the handle may read something, newest first.
+) -> CommitPage:
+    """Return the commits of which the handle may read something, newest first, and the damaged ones among them.
 
     ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the state after the newest one.
+    Damaged ones do not count for ``limit``, but no more than that are named.
     """
     if until is not None:
         last = (seq_of(context, until) or 0) + 1
         before = last if before is None else min(before, last)
-    views = (
-        view
-        for view in VisibleReader(context).commits(before=before, page=limit, kind=kind, actor=actor)
-        if actor is None or any(is_actor(name, actor) for name in (view.details.actor, view.details.approved_by or ""))
+    items: list[CommitView] = []
+    damaged: list[DamagedCommit] = []
+    next_before = None
+    for entry in VisibleReader(context).commits(before=before, page=limit, kind=kind, actor=actor):
+        if isinstance(entry, DamagedCommit):
+            damaged.append(entry)
+        elif actor is None or any(
+            is_actor(name, actor) for name in (entry.details.actor, entry.details.approved_by or "")
+        ):
+            items.append(entry)
+        if limit in {len(items), len(damaged)}:
+            next_before = seq_of_entry(entry)
+            break
+    return CommitPage(
+        items=tuple(items),
+        next_before=next_before if next_before != 1 else None,
+        damaged=tuple(damaged),
+        notes=tuple(each.note for each in damaged),
     )
-    return list(islice(views, limit))
 
 
 def show(context: RequestContext, commit: str) -> CommitView:
@@ -74,7 +98,7 @@ def show(context: RequestContext, commit: str) -> CommitView:
     return view
 
 
-def diff(context: RequestContext, earlier: AsOf, later: AsOf) -> list[Difference]:
+def diff(context: RequestContext, earlier: AsOf, later: AsOf) -> Differences:
     """Return the visible memories that differ between the states after two commits, by id."""
     return VisibleReader(context).differences(seq_of(context, earlier), seq_of(context, later))
 
