@@ -410,3 +410,14 @@ def test_a_value_comes_back_from_a_chain_of_contained_texts(owner, agent):
     committed_record(owner.supersede(owner.get(old.id).superseded_by, later.id, reason="x"))
     plan_and_contain(owner, source="web")
     assert [each.text for each in owner.list_memories()] == [old.text]
+
+
+def test_impact_and_its_plan_show_memories_as_a_read_does(owner, poisoned, clock):
+    clock.move(days=40)
+    now = owner.get(poisoned["page"].id)
+    plan = owner.plan_contain(source=PAGE)
+    shown = [owner.impact(source=PAGE).direct[0], plan.impact.direct[0], next(e for e in plan.items if e.id == now.id)]
+    assert now.confidence < now.base_confidence
+    assert [(each.confidence, each.base_confidence, each.importance) for each in shown] == [
+        (now.confidence, now.base_confidence, now.importance)
+    ] * 3

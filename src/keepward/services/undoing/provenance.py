@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
 from keepward.core.journal import (
@@ -23,7 +25,7 @@ from keepward.core.journal import (
     Origin,
     Selector,
 )
-from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status
+from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record, Status, as_read
 from keepward.core.principals import is_actor, is_person
 from keepward.core.proposal import Proposal
 from keepward.core.query import AsOf
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 #: Memories of one lineage, and characters of each text that are shown.
 MAX_RELATIVES = 200
 MAX_EXCERPT_LENGTH = 160
+#: The fields of an impact that have memories.
+_MEMORIES = ("direct", "derived", "corrected")
 #: The kinds of selectors of an impact.
 SELECTOR_KINDS = ("source", "actor", "session", "commit", "memory")
 #: Operations that write text; others confirm, move or end what was written.
@@ -253,7 +257,14 @@ def impact(context: RequestContext, /, **ways: str | None) -> Impact:
         InvalidInput: none or several of them were given.
         Tampered: the journal is corrupt, so that the impact is not known.
     """
-    return impact_since(context, selector_of(**ways))[0]
+    return read_impact(context, impact_since(context, selector_of(**ways))[0])
+
+
+def read_impact(context: RequestContext, found: Impact) -> Impact:
+    """Return an impact with its memories as a read returns them, decayed up to now."""
+    now = context.clock.now()
+    parts = {name: tuple(as_read(each, now) for each in getattr(found, name)) for name in _MEMORIES}
+    return replace(found, **parts)
 
 
 def impact_since(context: RequestContext, selector: Selector) -> tuple[Impact, dict[str, int]]:

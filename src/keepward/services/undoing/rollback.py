@@ -28,7 +28,7 @@ from keepward.core.change import BOOKKEEPING, Archive, Revert
 from keepward.core.commit import Reason, Step
 from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Impact, Rollback
 from keepward.core.json_form import canonical
-from keepward.core.memory import Record, Status, Tier
+from keepward.core.memory import Record, Status, Tier, as_read
 from keepward.core.principals import Role
 from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply, has_same_text
@@ -41,7 +41,7 @@ from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import RequestContext
 from keepward.services.review.decisions import check_reason
 from keepward.services.transaction import StepList, Transaction, transact
-from keepward.services.undoing.provenance import impact_since, selector_of
+from keepward.services.undoing.provenance import impact_since, read_impact, selector_of
 from keepward.services.writing.following import (
     Followers,
     followers,
@@ -385,8 +385,8 @@ def contain(
         plan_digest = keyless_digest("containment", canonical(shown)).hex()
         result = Containment(
             applied=False,
-            impact=affected,
-            items=items,
+            impact=read_impact(context, affected),
+            items=tuple(as_read(record, context.clock.now()) for record in items),
             restored=tuple(map(VisibleReader(context).hide_content, restored)),
             shortened=shortened_in(context, found),
             digest=plan_digest,
