@@ -34,12 +34,14 @@ const STEPS = 10;
 
 export function ContextLab() {
   const address = useAddress();
-  const view = address.get("view");
+  // Links to a receipt need not name its view.
+  const view = address.get("view") || (address.get("receipt") ? "receipts" : "");
+  const choose = (name = "") => address.set(name ? { view: name } : { view: null, receipt: null, memory: null });
   useKeys("Context lab", {
     "/": { does: "Go to the question", run: () => document.getElementById("objective")?.focus() },
     v: {
       does: "Next view",
-      run: () => address.set({ view: VIEWS[(VIEWS.findIndex((each) => each.name === view) + 1) % VIEWS.length]?.name }),
+      run: () => choose(VIEWS[(VIEWS.findIndex((each) => each.name === view) + 1) % VIEWS.length]?.name),
     },
   });
   return (
@@ -56,7 +58,7 @@ export function ContextLab() {
             role="tab"
             aria-selected={view === each.name}
             class="lab-view"
-            onClick={() => address.set({ view: each.name })}
+            onClick={() => choose(each.name)}
           >
             {each.title}
           </button>
@@ -237,6 +239,8 @@ export function ReceiptShown({ id, address }: { id: string; address: Address }) 
               address.set(
                 {
                   view: "",
+                  receipt: "",
+                  memory: "",
                   q: objective,
                   budget: budget_tokens ?? "",
                   purpose,

@@ -23,7 +23,7 @@ export function Receipts({ address }: { address: Address }) {
     return (
       <div class="stack">
         <div>
-          <Button small onClick={() => address.set({ receipt: "", memory: "" })}>
+          <Button small onClick={() => address.set({ view: "receipts", receipt: "", memory: "" })}>
             ← All receipts
           </Button>
         </div>
