@@ -12,7 +12,7 @@ import { Time } from "../../parts/Time";
 import { Who } from "../../parts/Who";
 import { said } from "../../parts/seen";
 import { OPS } from "../review/labels";
-import { lastVisit, since } from "./visits";
+import { SINCE, since } from "./visits";
 
 // What is listed under each heading.
 const LISTED = 3;
@@ -34,7 +34,7 @@ export function News() {
   return (
     <section class="card" aria-label="News">
       <header class="card-head">
-        <h2>{lastVisit ? "Since your last visit" : "In the last seven days"}</h2>
+        <h2>{SINCE.charAt(0).toUpperCase() + SINCE.slice(1)}</h2>
         <Link class="small" href="/commits?compare=yes">
           What changed this week
         </Link>

@@ -19,7 +19,10 @@ function visitBefore(now: number): number {
 }
 
 /** When the visit before this one ended, in milliseconds; 0 where this is the first. */
-export const lastVisit = visitBefore(Date.now());
+const lastVisit = visitBefore(Date.now());
+
+/** Since when something is news, in words. */
+export const SINCE = lastVisit ? "since your last visit" : "in the last seven days";
 
 /** From when on something is news, in milliseconds. */
 export const since = lastVisit || Date.now() - FIRST_DAYS * 86_400_000;
