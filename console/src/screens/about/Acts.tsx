@@ -3,6 +3,7 @@
 import { Link } from "wouter-preact";
 import { useGet } from "../../load";
 import { mayDecide } from "../../session";
+import { counted } from "../../parts/Contain";
 import { MemoryText } from "../../parts/MemoryText";
 import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
@@ -62,7 +63,7 @@ export function Delivered({ name }: { name: string }) {
         <h2>What it was given</h2>
         <span class="spread" />
         <Link class="small" href={`/context?${new URLSearchParams({ view: "receipts", by: name })}`}>
-          All contexts
+          {items.named("context")}
         </Link>
       </div>
       <ul class="plain-list boxed" aria-label="Contexts, newest first" tabIndex={0}>
@@ -72,7 +73,7 @@ export function Delivered({ name }: { name: string }) {
               {row.objective ? seen(row.objective) : (row.compiled ?? "context")}
             </Link>
             <span class="spread" />
-            <Tag>{`${row.shown ?? 0} memories`}</Tag>
+            <Tag>{counted(row.shown ?? 0, "memory", "memories")}</Tag>
             <Time at={row.at} />
           </li>
         ))}
