@@ -98,6 +98,10 @@ function Journal({ address }: { address: Address }) {
                         <Folded
                           key={each.items.at(-1)?.commit.id}
                           group={each}
+                          cut={
+                            (each.items.at(-1) === all.at(-1) && data.next_before !== null) ||
+                            (each.items[0] === all[0] && Boolean(query.before))
+                          }
                           open={each.items.some((item) => String(item.commit.seq) === chosen)}
                         >
                           {each.items.map(row)}

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { BASE, type Address } from "../../address";
 import type { Schemas } from "../../api";
+import { Listed } from "../../listed";
 import { Tag, type Tone } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { seen } from "../../parts/seen";
@@ -14,8 +15,20 @@ type Commit = Schemas["CommitView"];
 export const TONES: Record<string, Tone> = { approve: "good", rollback: "warn", contain: "warn", erase: "bad" };
 
 /** Commits of one act, or that only keep the books, as one line. */
-export function Folded({ group, open, children }: { group: Group; open: boolean; children: ComponentChildren }) {
+export function Folded({
+  group,
+  cut,
+  open,
+  children,
+}: {
+  group: Group;
+  /** Whether there may be more of it on another page. */
+  cut: boolean;
+  open: boolean;
+  children: ComponentChildren;
+}) {
   const { what, items } = group;
+  const all = new Listed(items, cut ? undefined : items.length);
   const [newest] = items;
   const span = `${items.at(-1)?.commit.seq} to ${newest?.commit.seq}`;
   return (
@@ -23,10 +36,10 @@ export function Folded({ group, open, children }: { group: Group; open: boolean;
       <details open={open || undefined}>
         <summary class={what === "uses" ? "soft small" : ""}>
           {what === "uses" ? (
-            `${items.length} commits that only counted uses, ${span}`
+            `${all.named("commit")} that only counted uses, ${span}`
           ) : (
             <>
-              {items.length} approvals at once by {seen(newest?.details.approved_by ?? newest?.details.actor ?? "")},{" "}
+              {all.named("approval")} at once by {seen(newest?.details.approved_by ?? newest?.details.actor ?? "")},{" "}
               <span class="soft small">
                 commits {span}, <Time at={newest?.commit.at} short />
               </span>
@@ -56,7 +69,7 @@ export function Row({
 }) {
   const { commit, details, steps } = item;
   const ops = [...new Set(steps.map((each) => OPS[each.op] ?? each.op))].slice(0, 3).join(", ");
-  const many = steps.length > 1 ? ` × ${steps.length}` : "";
+  const many = steps.length > 1 ? ` × ${steps.length.toLocaleString()}` : "";
   const open = (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey) return;
     event.preventDefault();
