@@ -9,6 +9,7 @@ import { addressOf, type Schemas } from "../api";
 import { listOf, zone } from "../browse";
 import { useDebounced } from "../debounce";
 import { useKeys } from "../keys";
+import { whole } from "../listed";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
@@ -39,6 +40,8 @@ const MANY = 12;
 // Memories up to which an impact is looked at without being asked for.
 const AT_ONCE = 2_000;
 const QUERY = { below: true } as const;
+// Contexts of an impact that are listed, the newest ones.
+const CONTEXTS = 100;
 
 export function Sources() {
   const address = useAddress();
@@ -217,7 +220,7 @@ function Row({
         {days ? (
           <Spark
             values={days}
-            label={`Written a day in the last 30 days: ${days.reduce((a, b) => a + b, 0)} in all`}
+            label={`Written a day in the last 30 days: ${days.reduce((a, b) => a + b, 0).toLocaleString()} in all`}
             height={24}
           />
         ) : null}
@@ -337,6 +340,7 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
     ...impact.derived.map((each) => ({ each, how: "made from it" })),
     ...impact.corrected.map((each) => ({ each, how: "corrected since" })),
   ];
+  const contexts = whole([...impact.contexts].reverse()).first(CONTEXTS);
   return (
     <>
       <div class="impact-numbers">
@@ -374,20 +378,17 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
         <>
           <h3>Contexts</h3>
           <ul class="plain-list boxed">
-            {[...impact.contexts]
-              .reverse()
-              .slice(0, 100)
-              .map((each) => (
-                <li key={each.receipt} class="line small">
-                  <Link href={`/context?receipt=${each.receipt}`}>
-                    <Time at={each.at} />
-                  </Link>
-                  <span class="soft">
-                    <Who name={each.actor} /> to {each.purpose}, {counted(each.items.length, "memory", "memories")} of
-                    it
-                  </span>
-                </li>
-              ))}
+            {contexts.shown.map((each) => (
+              <li key={each.receipt} class="line small">
+                <Link href={`/context?receipt=${each.receipt}`}>
+                  <Time at={each.at} />
+                </Link>
+                <span class="soft">
+                  <Who name={each.actor} /> to {each.purpose}, {counted(each.items.length, "memory", "memories")} of it
+                </span>
+              </li>
+            ))}
+            {contexts.isWhole ? null : <li class="soft small">and {contexts.rest}</li>}
           </ul>
         </>
       ) : null}
