@@ -87,7 +87,7 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
           <>
             <Damage notes={damageOf(data.damaged, "memory", "memories")} />
             <Chart
-              label={`Versions written a day: ${data.counts.reduce((a, b) => a + b, 0)} in ${data.days.length} days, most ${Math.max(...data.counts)} on one`}
+              label={`Versions written a day: ${data.counts.reduce((a, b) => a + b, 0).toLocaleString()} in ${data.days.length} days, most ${Math.max(...data.counts).toLocaleString()} on one`}
               times={data.days.map(noon)}
               lines={[{ label: "written", values: data.counts, colour: "--accent", columns: true }]}
               height={120}
@@ -111,7 +111,11 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
                   <span class="cut" dir="auto">
                     {seen(each.name)}
                   </span>
-                  <Spark values={each.counts} label={`${each.total} in ${data.days.length} days`} height={20} />
+                  <Spark
+                    values={each.counts}
+                    label={`${each.total.toLocaleString()} in ${data.days.length} days`}
+                    height={20}
+                  />
                   <span class="num soft small">{each.total.toLocaleString()}</span>
                 </li>
               ))}

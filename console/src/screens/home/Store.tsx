@@ -34,7 +34,7 @@ export function Agents({ activity }: { activity: Loaded<Found<"/memory/activity"
                     <span class="cut">
                       <Who name={each.name} />
                     </span>
-                    <span class="num soft">{today ? `${today} today` : ""}</span>
+                    <span class="num soft">{today ? `${today.toLocaleString()} today` : ""}</span>
                     <b class="num">{each.total.toLocaleString()}</b>
                   </li>
                 );
@@ -84,8 +84,8 @@ export function BlockList({ now }: { now: Status }) {
         <div key={name} class="bar-row">
           <span class="cut">{seen(name.replaceAll("_", " "))}</span>
           <span class="num">
-            {block.tokens}
-            <span class="faint"> of {block.budget}</span>
+            {block.tokens.toLocaleString()}
+            <span class="faint"> of {block.budget.toLocaleString()}</span>
           </span>
           <Meter value={block.tokens} max={block.budget} label={`Tokens of ${name}`} />
         </div>

@@ -10,7 +10,7 @@ import { Button } from "../../parts/Button";
 import { Spark } from "../../parts/Spark";
 import { Time, present, span } from "../../parts/Time";
 import { say } from "../../parts/Toasts";
-import { since } from "./visits";
+import { SINCE, since } from "./visits";
 import { Covered, Saved, faultsFound, integrityOf, verify } from "./verification";
 
 type Status = Schemas["StatusReport"];
@@ -35,7 +35,11 @@ export function Memories({ now, counts }: { now: Status; counts: readonly number
     <Link href="/memories" class="card tile">
       <span class="soft">Memories</span>
       <strong>{now.live.toLocaleString()}</strong>
-      {counts ? <Spark values={counts} label={`${written} written in ${DAYS} days`} /> : <span class="spark-room" />}
+      {counts ? (
+        <Spark values={counts} label={`${written.toLocaleString()} written in ${DAYS} days`} />
+      ) : (
+        <span class="spark-room" />
+      )}
     </Link>
   );
 }
@@ -54,7 +58,7 @@ export function Prompts() {
       <span class="soft small">
         {found.data?.items.shown[0] ? (
           <>
-            the last <Time at={found.data.items.shown[0].at} short />
+            {SINCE}, the last <Time at={found.data.items.shown[0].at} short />
           </>
         ) : (
           "no agent asked for one so far"
