@@ -88,3 +88,13 @@ def test_a_damaged_commit_is_named_in_red_beside_those_that_are_intact(console):
         news = page.get_by_role("region", name="News")
         expect(news).to_contain_text("Pier 2 is long.")
         expect(news.get_by_role("alert", name="Damaged")).to_contain_text("commit 2")
+
+
+def test_approvals_that_go_on_on_another_page_say_that_there_may_be_more(console):
+    for n in range(103):
+        console.agent().remember(f"Guess {n}: {n * 7} sacks.", tier="archival", confidence=0.2, reason="a guess")
+    console.owner.approve_many([each.id for each in console.owner.pending()])
+    with console.page("/commits") as page:
+        expect(journal(page)).to_contain_text("100+ approvals at once")
+        page.get_by_role("button", name="Older").click()
+        expect(journal(page)).to_contain_text("3+ approvals at once")

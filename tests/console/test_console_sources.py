@@ -113,3 +113,22 @@ def test_containing_a_source_leaves_a_correction_unticked_and_names_its_writer(c
         page.get_by_text("Took 1 memory out of use").first.wait_for()
     assert console.owner.get(wrong.id).status == "active"
     assert console.owner.get(gone.id).status != "active"
+
+
+def test_an_impact_says_how_many_contexts_it_does_not_list(console, poisoned):
+    agent = console.agent("claude")
+    for _ in range(104):
+        agent.context("refunds by wire")
+    with console.page(f"/sources?list=references&name={PAGE}") as page:
+        impact = page.get_by_role("region", name="Impact")
+        expect(impact).to_contain_text("105contexts held any")
+        expect(impact.get_by_role("listitem").filter(has_text="and 5 more")).to_be_visible()
+
+
+def test_a_context_of_an_impact_opens_its_receipt(console, poisoned):
+    with console.page(f"/sources?list=references&name={PAGE}") as page:
+        page.get_by_role("region", name="Impact").locator("a[href*='receipt=']").first.click()
+        page.get_by_role("button", name="Replay").wait_for()
+        expect(page.get_by_role("tab", name="Receipts")).to_have_attribute("aria-selected", "true")
+        page.get_by_role("tab", name="Compile").click()
+        expect(page.get_by_role("button", name="Replay")).to_have_count(0)
