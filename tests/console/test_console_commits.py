@@ -92,8 +92,9 @@ def test_a_damaged_commit_is_named_in_red_beside_those_that_are_intact(console):
 
 def test_approvals_that_go_on_on_another_page_say_that_there_may_be_more(console):
     for n in range(103):
-        console.agent().remember(f"Guess {n}: {n * 7} sacks.", tier="archival", confidence=0.2, reason="a guess")
-    console.owner.approve_many([each.id for each in console.owner.pending()])
+        agent = console.agent(f"bot {n % 3}")
+        agent.remember(f"Guess {n}: {n * 7} sacks.", tier="archival", confidence=0.2, reason="a guess")
+    console.owner.approve_many([each.id for each in console.owner.pending(limit=None)])
     with console.page("/commits") as page:
         expect(journal(page)).to_contain_text("100+ approvals at once")
         page.get_by_role("button", name="Older").click()
