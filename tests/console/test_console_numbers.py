@@ -555,7 +555,8 @@ def scout(say: Commands) -> dict[str, Gives]:
 
 
 def erase(say: Commands) -> dict[str, Gives]:
-    named = [each for each in say.active if PERSON.lower() in each["text"].lower()]
+    # What is out of use is erased as well.
+    named = [each for each in _left(say) if PERSON.lower() in each["text"].lower()]
     return {
         "People and sources: All about Babaga # memories": lambda: say.by("subject", _left(say))[PERSON],
         "People and sources: All kept for the user babaga # memories": lambda: say.by("scope", _left(say))[
