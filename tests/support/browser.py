@@ -216,7 +216,7 @@ def loaded(page: Page) -> None:
 def faults_of_access(page: Page) -> list[str]:
     """Return what axe-core finds wrong with a page: the rule and the elements, one a line."""
     page.evaluate(AXE.read_text("utf-8"))
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations'], rules: {'target-size': {enabled: true}}})")
     return [
         f"{each['id']}: {', '.join(str(node['target'][0]) for node in each['nodes'][:5])}"
         for each in found["violations"]

@@ -9,6 +9,8 @@ export interface Column<T> {
   num?: boolean;
   /** Left out where there is little room. */
   wide?: boolean;
+  /** Its cells are words, none of which is broken in two. */
+  words?: boolean;
   cell: (row: T) => ComponentChildren;
 }
 
@@ -48,5 +50,5 @@ export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
 }
 
 function named<T>(column: Column<T>): string {
-  return [column.num && "n", column.wide && "wide-only"].filter(Boolean).join(" ");
+  return [column.num && "n", column.wide && "wide-only", column.words && "words"].filter(Boolean).join(" ");
 }

@@ -64,7 +64,7 @@ export function Erase() {
                 ))}
               </select>
             </label>
-            <label class="line">
+            <label class="tick">
               <input
                 type="checkbox"
                 checked={include_citing}

@@ -72,7 +72,7 @@ export function Tokens() {
         </>
       ),
     },
-    { title: "May", cell: (each) => <span class="soft">{each.can.join(", ")}</span> },
+    { title: "May", words: true, cell: (each) => <span class="soft">{each.can.join(", ")}</span> },
     {
       title: "Status",
       cell: (each) => (
