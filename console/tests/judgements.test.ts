@@ -359,6 +359,8 @@ test("a token's sight is that of its class: an agent's at / reads what all share
   );
   assert.match(sightOf({ ...asked, rights: "reviewer" }, scopes), /and 3 memories in scopes below\./);
   assert.equal(sightOf({ ...asked, rights: "owner" }, scopes), "It sees everything.");
+  // Where only a part of the scopes is known, there is no number.
+  assert.equal(sightOf(asked, null), "It reads the memories that all share. Sensitive ones are left out.");
 });
 
 test("a list says how many there are, with a plus sign where nobody counted", () => {

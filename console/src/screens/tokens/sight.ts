@@ -17,7 +17,7 @@ export function sightOf({ rights, at, sensitive }: Asked, scopes: ReadonlyMap<st
     found.reduce((total, [scope, count]) => total + (passes(scope) ? count : 0), 0);
   const isBelow = (scope: string) => scope !== at && (at === "/" || scope.startsWith(`${at}/`));
   const isAbove = (scope: string) => scope !== at && (scope === "/" || at.startsWith(`${scope}/`));
-  const number = (count: number) => (scopes ? counted(count, "memory", "memories") : "what is");
+  const number = (count: number) => (scopes ? counted(count, "memory", "memories") : "the memories");
   const own =
     at === "/"
       ? `${number(sum((scope) => scope === at))} that all share`
