@@ -60,6 +60,11 @@ export async function previewed(body: Asked, headers?: Record<string, string>): 
   };
 }
 
+/** Return a note of a read as a screen says it: without the calls that read the scopes which it names. */
+export function noteOf(note: string): string {
+  return note.replace(/; at\(scope=.*$/s, "");
+}
+
 /** Return the context of a receipt. */
 export function recorded(receipt: Schemas["AnyReceipt"]): Context {
   const { inputs, tokens, sections, explanation } = receipt as unknown as Recorded;

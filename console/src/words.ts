@@ -17,6 +17,15 @@ export const TIERS: Record<string, Word> = {
   archival: { word: "long-term", means: "Tier archival: it is kept, and recalled when it fits a question." },
 };
 
+/** The core blocks that every store has, by key. */
+export const BLOCKS: Record<string, Word> = {
+  persona: { word: "Persona", means: "who the agent is; only the owner approves a new text" },
+  human: { word: "People", means: "who the people are" },
+  operating_rules: { word: "Rules", means: "what holds whatever is asked" },
+  mission: { word: "Mission", means: "what the agent is for" },
+  workspace_state: { word: "Where things stand", means: "what is under way" },
+};
+
 export const TRUSTS: Record<string, Word> = {
   owner: { word: "from the owner", means: "Trust owner: the highest." },
   user: { word: "from a user", means: "Trust user: a person said it, or approved it." },

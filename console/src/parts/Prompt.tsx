@@ -62,7 +62,14 @@ export function Prompt({ of, chosen, onChoose, marks, label = "The prompt" }: Pr
     if (chosen && matchMedia(BESIDE).matches)
       box.current?.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
-  if (!of.parts.length) return <p class="soft pad">The context is empty: nothing is remembered that bears on this.</p>;
+  if (!of.parts.length)
+    return (
+      <p class="soft pad">
+        {of.objective
+          ? "The context is empty: nothing is remembered that bears on this."
+          : "The context is empty: no question is asked, and no core block has a text."}
+      </p>
+    );
   return (
     <div ref={box} class="prompt" role="group" aria-label={label}>
       {of.parts.map((each) => {

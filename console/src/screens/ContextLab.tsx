@@ -4,7 +4,7 @@ import "./context.css";
 import { addressOf, api, ask } from "../api";
 import { useAddress, type Address } from "../address";
 import type { ApiCall } from "../snippets";
-import { previewed, recorded, type Context, type Purpose } from "../contexts";
+import { noteOf, previewed, recorded, type Context, type Purpose } from "../contexts";
 import { useKeys } from "../keys";
 import { useGet, useLoad } from "../load";
 import { useDebounced } from "../debounce";
@@ -15,7 +15,7 @@ import { CommitLink } from "../parts/CommitLink";
 import { Page } from "../parts/Page";
 import { Empty, Failed, Loading } from "../parts/States";
 import { Time } from "../parts/Time";
-import { seen } from "../parts/seen";
+import { said, seen } from "../parts/seen";
 import { Candidates } from "./context/Candidates";
 import { Chosen } from "./context/Chosen";
 import { Compare } from "./context/Compare";
@@ -177,7 +177,7 @@ function Compile({ address }: { address: Address }) {
       {told.problem && !told.data ? <Failed problem={told.problem} retry={told.reload} /> : null}
       {told.problem && told.data ? (
         <div class="banner" role="alert">
-          {seen(told.problem.detail)}
+          {said(told.problem.detail)}
         </div>
       ) : null}
       {told.data ? (
@@ -291,7 +291,7 @@ function Explained({ told, address, actions }: { told: Context; address: Address
         <BudgetBar of={told} />
         {told.notes.map((each) => (
           <p key={each} class="small soft">
-            {seen(each)}
+            {said(noteOf(each))}
           </p>
         ))}
       </section>
@@ -306,7 +306,13 @@ function Explained({ told, address, actions }: { told: Context; address: Address
           {told.candidates.length ? (
             <Candidates told={told} chosen={chosen} onChoose={choose} />
           ) : (
-            <Empty title="No candidates">Nothing is remembered yet.</Empty>
+            <Empty title="No candidates">
+              {status.value?.live === 0
+                ? "Nothing is remembered yet."
+                : told.objective
+                  ? "No memory of this scope has anything in common with it."
+                  : "Write a question: then the memories that bear on it are listed, each with why it is in or out."}
+            </Empty>
           )}
         </div>
       </div>

@@ -7,10 +7,11 @@ import { type Answer, api, ask, commitOf, type Outcome, type Schemas } from "../
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { notifyChanged } from "../events";
-import { previewed } from "../contexts";
+import { noteOf, previewed } from "../contexts";
 import { useGet, useLoad } from "../load";
 import { mayChange } from "../session";
 import { rollBack } from "../undo";
+import { BLOCKS } from "../words";
 import { Button } from "../parts/Button";
 import { Command } from "../parts/Command";
 import { CommitLink } from "../parts/CommitLink";
@@ -23,25 +24,9 @@ import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
 import { Who } from "../parts/Who";
-import { seen } from "../parts/seen";
+import { said, seen } from "../parts/seen";
 
 type Block = Schemas["CoreBlock"];
-
-const TITLES: Record<string, string> = {
-  persona: "Persona",
-  human: "People",
-  operating_rules: "Rules",
-  mission: "Mission",
-  workspace_state: "Where things stand",
-};
-
-const MEANS: Record<string, string> = {
-  persona: "who the agent is; only the owner approves a new text",
-  human: "who the people are",
-  operating_rules: "what holds whatever is asked",
-  mission: "what the agent is for",
-  workspace_state: "what is under way",
-};
 
 // Sections of a context that do not depend on the question, and a budget that has room for them.
 const EVERYWHERE = new Set(["identity", "core"]);
@@ -84,7 +69,7 @@ export function Core() {
           <div class="core-blocks">
             {data.notes.map((each) => (
               <div key={each} class="banner">
-                {seen(each)}
+                {said(noteOf(each))}
               </div>
             ))}
             {data.blocks.map((each) => (
@@ -131,8 +116,8 @@ function BlockCard({
   return (
     <section id={`block-${block.key}`} class={`card pad core-block ${on ? "on" : ""}`} aria-label={block.key}>
       <div class="line">
-        <h2>{seen(TITLES[block.key] ?? block.key)}</h2>
-        <span class="soft small">{MEANS[block.key] ?? "a block of your own"}</span>
+        <h2>{seen(BLOCKS[block.key]?.word ?? block.key)}</h2>
+        <span class="soft small">{BLOCKS[block.key]?.means ?? "a block of your own"}</span>
         <span class="spread" />
         {memory && memory.trust !== "owner" ? (
           <Tag tone="warn" title="Least trusted of who wrote it">

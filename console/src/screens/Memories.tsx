@@ -6,12 +6,13 @@ import { Link } from "wouter-preact";
 import { useAddress } from "../address";
 import { addressOf, type Schemas } from "../api";
 import { filterCount, filtersOf, searched } from "../browse";
+import { noteOf } from "../contexts";
 import { useGet } from "../load";
 import { Button } from "../parts/Button";
 import { Facets } from "../parts/Facets";
 import { Page } from "../parts/Page";
 import { Shown } from "../parts/States";
-import { seen } from "../parts/seen";
+import { said } from "../parts/seen";
 import { AsOf } from "./memories/AsOf";
 import { Browser } from "./memories/Browser";
 import { Filters } from "./memories/Filters";
@@ -98,7 +99,7 @@ export function Memories() {
         <div class="memories-main">
           {facets.data?.notes.map((note) => (
             <p key={note} class="soft small">
-              {seen(note)}
+              {said(noteOf(note))}
             </p>
           ))}
           {asked ? (

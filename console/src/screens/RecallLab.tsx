@@ -7,6 +7,7 @@ import { api, ask, type Schemas } from "../api";
 import { useAddress, type Address } from "../address";
 import type { ApiCall } from "../snippets";
 import { useKeys } from "../keys";
+import { noteOf } from "../contexts";
 import { notifyChanged } from "../events";
 import { get, useGet, type Found } from "../load";
 import { mayChange } from "../session";
@@ -22,7 +23,7 @@ import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { say } from "../parts/Toasts";
-import { seen } from "../parts/seen";
+import { said } from "../parts/seen";
 
 const ORDERS = [
   { name: "learned", title: "as agents get it" },
@@ -136,7 +137,7 @@ interface HitsProps {
 }
 
 function Hits({ of, query, order, limit }: HitsProps) {
-  const [said, setSaid] = useState<Said>({});
+  const [judged, setJudged] = useState<Said>({});
   const [receipt, setReceipt] = useState<string | null>(null);
   const parts = new Map(
     of.hits.shown.map((hit) => [
@@ -147,10 +148,10 @@ function Hits({ of, query, order, limit }: HitsProps) {
   );
   const most = Math.max(...[...parts.values()].map(reach), 0);
   const judge = async (id: string, used: boolean) => {
-    const next: Record<string, boolean> = { ...said };
+    const next: Record<string, boolean> = { ...judged };
     if (next[id] === used) delete next[id];
     else next[id] = used;
-    setSaid(next);
+    setJudged(next);
     if (!Object.keys(next).length) return;
     // Feedback names a receipt; one is kept when it is first needed.
     let name = receipt;
@@ -172,7 +173,7 @@ function Hits({ of, query, order, limit }: HitsProps) {
     <section class="stack" aria-label="Hits">
       {of.notes.map((each) => (
         <p key={each} class="small soft">
-          {seen(each)}
+          {said(noteOf(each))}
         </p>
       ))}
       {of.hits.shown[0] ? (
@@ -196,10 +197,10 @@ function Hits({ of, query, order, limit }: HitsProps) {
               </div>
               {mayChange() ? (
                 <span class="recall-judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
-                  <Chip on={said[hit.memory.id] === true} onClick={() => void judge(hit.memory.id, true)}>
+                  <Chip on={judged[hit.memory.id] === true} onClick={() => void judge(hit.memory.id, true)}>
                     used
                   </Chip>
-                  <Chip on={said[hit.memory.id] === false} onClick={() => void judge(hit.memory.id, false)}>
+                  <Chip on={judged[hit.memory.id] === false} onClick={() => void judge(hit.memory.id, false)}>
                     not
                   </Chip>
                 </span>
@@ -276,7 +277,7 @@ function Learning() {
         <span class="spread" />
         <Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "in use" : "not in use"}</Tag>
       </div>
-      <p class="small soft">{seen(facts.why)}.</p>
+      <p class="small soft">{said(facts.why)}.</p>
       <dl class="facts small">
         <dt>Feedback</dt>
         <dd class="num">
@@ -287,11 +288,15 @@ function Learning() {
         <dd class="num">
           {facts.held_out} feedbacks, {facts.pairs} pairs
         </dd>
-        <dt>Gain</dt>
-        <dd class="num">
-          {facts.gain >= 0 ? "+" : "−"}
-          {Math.abs(facts.gain * 100).toFixed(0)} points of pairs in the right order
-        </dd>
+        {facts.pairs ? (
+          <>
+            <dt>Gain</dt>
+            <dd class="num">
+              {facts.gain >= 0 ? "+" : "−"}
+              {Math.abs(facts.gain * 100).toFixed(0)} points of pairs in the right order
+            </dd>
+          </>
+        ) : null}
         <dt>From agents</dt>
         <dd class="num">
           {(facts.from_agents * 100).toFixed(0)} %, at most {(facts.agents_at_most * 100).toFixed(0)} %

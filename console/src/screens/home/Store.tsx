@@ -8,6 +8,7 @@ import { Shown } from "../../parts/States";
 import { Time } from "../../parts/Time";
 import { Who } from "../../parts/Who";
 import { seen } from "../../parts/seen";
+import { BLOCKS, TIERS } from "../../words";
 import { DAYS } from "./Tiles";
 
 type Status = Schemas["StatusReport"];
@@ -63,12 +64,12 @@ export function Tiers({ now }: { now: Status }) {
         const { live = now.by_tier[tier] ?? 0, max = 0 } = capacity[tier] ?? {};
         return (
           <div key={tier} class="bar-row">
-            <span>{tier}</span>
+            <span>{TIERS[tier]?.word ?? tier}</span>
             <span class="num">
               {live.toLocaleString()}
               {max ? <span class="faint"> of {max.toLocaleString()}</span> : null}
             </span>
-            {live > max * VISIBLE && max ? <Meter value={live} max={max} label={`Memories in ${tier}`} /> : null}
+            {live > max * VISIBLE && max ? <Meter value={live} max={max} label={`Memories of tier ${tier}`} /> : null}
           </div>
         );
       })}
@@ -82,7 +83,7 @@ export function BlockList({ now }: { now: Status }) {
       <h2>Core blocks</h2>
       {Object.entries(now.blocks).map(([name, block]) => (
         <div key={name} class="bar-row">
-          <span class="cut">{seen(name.replaceAll("_", " "))}</span>
+          <span class="cut">{seen(BLOCKS[name]?.word ?? name.replaceAll("_", " "))}</span>
           <span class="num">
             {block.tokens.toLocaleString()}
             <span class="faint"> of {block.budget.toLocaleString()}</span>

@@ -16,7 +16,7 @@ import { MemoryText } from "../../parts/MemoryText";
 import { Said } from "../../parts/Said";
 import { Empty, Failed, Loading } from "../../parts/States";
 import { Tag } from "../../parts/Tag";
-import { seen } from "../../parts/seen";
+import { said } from "../../parts/seen";
 import { FOUND, isInList, placeOf, type Cursor, type Picked } from "./picked";
 
 type Memory = Schemas["Record"];
@@ -178,7 +178,7 @@ export function Results({ query, found, wide, onWide, selected, turn, cursor, on
       <div class="card">
         <Empty title="Nothing is found">
           {shown.notes.map((note) => (
-            <p key={note}>{seen(note)}</p>
+            <p key={note}>{said(note)}</p>
           ))}
         </Empty>
       </div>
@@ -190,7 +190,7 @@ export function Results({ query, found, wide, onWide, selected, turn, cursor, on
         <span>
           {counted(findings.length, "memory", "memories")} found.
           {shown.notes.map((note) => (
-            <> {seen(note)}.</>
+            <> {said(note)}.</>
           ))}
         </span>
       </p>
@@ -228,7 +228,7 @@ export function Results({ query, found, wide, onWide, selected, turn, cursor, on
       {findings.length < all.length ? (
         <p class="memory-head">
           <Button small tone="quiet" onClick={onWide}>
-            Show {counted(all.length - findings.length, "more that is unsure", "more that are unsure")}
+            Show {counted(all.length - findings.length, "more that hardly fits", "more that hardly fit")}
           </Button>
         </p>
       ) : null}
