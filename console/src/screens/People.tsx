@@ -3,13 +3,14 @@
 import "./sources.css";
 import { useAddress } from "../address";
 import { addressOf } from "../api";
+import { useDebounced } from "../debounce";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { counted } from "../parts/Contain";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Who } from "../parts/Who";
-import { seen, written } from "../parts/seen";
+import { said, seen, written } from "../parts/seen";
 import { Export } from "./about/Export";
 import { Erase, Everything } from "./About";
 
@@ -20,27 +21,34 @@ const SORTS = {
     title: "Users",
     lede: "whom agents talk with, and what is believed of each",
     none: "No user has memories of its own",
-    how: "What an agent keeps for somebody it talks with stands under that user.",
+    how: "What an agent remembers for somebody it talks with is here. `keepward remember --user ana` writes the first one.",
+    one: "user",
   },
   projects: {
     path: "/memory/projects",
     title: "Projects",
     lede: "places of work, and what is kept for each",
     none: "No project has memories of its own",
-    how: "What is kept for one place of work stands under that project.",
+    how: "What agents remember for one project is here. `keepward remember --project shop` writes the first one.",
+    one: "project",
   },
 } as const;
 type Sort = keyof typeof SORTS;
+// So many are seen at once; among more there is a box to find one.
+const FEW = 12;
 
 export const Users = () => <People sort="users" />;
 export const Projects = () => <People sort="projects" />;
 
 function People({ sort }: { sort: Sort }) {
-  const { path, title, lede, none, how } = SORTS[sort];
+  const { path, title, lede, none, how, one } = SORTS[sort];
   const address = useAddress();
-  const found = useGet(path);
+  const sought = useDebounced(address.get("find").trim());
+  const found = useGet(path, { params: { query: sought ? { name: sought } : {} } });
   const items = found.data?.items ?? [];
-  const chosen = address.get("name") || items[0]?.name || "";
+  const named = address.get("name");
+  // While a name is sought, the first that has it is shown.
+  const chosen = named && !(sought && !items.some((each) => each.name === named)) ? named : (items[0]?.name ?? "");
   const here = items.findIndex((each) => each.name === chosen);
   const choose = (at: number) => {
     const member = items[Math.max(0, Math.min(items.length - 1, at))];
@@ -52,6 +60,19 @@ function People({ sort }: { sort: Sort }) {
   });
   return (
     <Page title={title} lede={lede} json={addressOf(path)}>
+      {sought || items.length > FEW ? (
+        <label class="field people-find">
+          <span>Find a {one} by a part of its name</span>
+          <input
+            type="search"
+            value={address.get("find")}
+            autocomplete="off"
+            spellcheck={false}
+            dir="auto"
+            onInput={(event) => address.set({ find: event.currentTarget.value, name: "" })}
+          />
+        </label>
+      ) : null}
       <Shown of={found}>
         {(data) =>
           data.items.length ? (
@@ -86,7 +107,7 @@ function People({ sort }: { sort: Sort }) {
             </div>
           ) : (
             <div class="card">
-              <Empty title={none}>{how}</Empty>
+              {sought ? <Empty title={`No ${one} has such a name`} /> : <Empty title={none}>{said(how)}</Empty>}
             </div>
           )
         }
