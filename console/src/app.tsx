@@ -19,7 +19,7 @@ import { Dialog } from "./parts/Dialog";
 import { Page } from "./parts/Page";
 import { Empty, Loading } from "./parts/States";
 import { Toasts, undoLast } from "./parts/Toasts";
-import { seen } from "./parts/seen";
+import { said, seen } from "./parts/seen";
 
 export function App() {
   const now = session.value;
@@ -308,7 +308,7 @@ function Gate({ session: now }: { session: Extract<Session, { state: "closed" | 
       <h1 tabIndex={-1}>The console needs its link</h1>
       {now.why ? (
         <p class="bad" role="alert">
-          {seen(now.why.detail)}
+          {said(now.why.detail)}
         </p>
       ) : null}
       <p>

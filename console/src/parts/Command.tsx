@@ -2,12 +2,13 @@
 
 import { onThisStore } from "../commands";
 import { Copy } from "./Copy";
+import { said } from "./seen";
 
 export function Command({ does, text }: { does?: string; text: string }) {
   const whole = onThisStore(text);
   return (
     <div class="field">
-      {does ? <span>{does}</span> : null}
+      {does ? <span>{said(does)}</span> : null}
       <div class="command">
         <code>{whole}</code>
         <Copy text={whole} />

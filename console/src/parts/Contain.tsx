@@ -11,7 +11,7 @@ import { MemoryText } from "./MemoryText";
 import { Shown } from "./States";
 import { Time } from "./Time";
 import { say } from "./Toasts";
-import { seen } from "./seen";
+import { said, seen } from "./seen";
 
 /** One way to name what is meant, as the API takes it. */
 export type ContainSelector = { memory: string } | { source: string } | { actor: string } | { session: string };
@@ -175,7 +175,7 @@ export function ContainDialog({
                 ))}
               </fieldset>
             ) : (
-              data.notes.map((each) => <p key={each}>{seen(each)}.</p>)
+              data.notes.map((each) => <p key={each}>{said(each)}.</p>)
             )}
             {data.damaged ? (
               <p class="bad">
@@ -209,7 +209,7 @@ export function ContainDialog({
       </Shown>
       {problem ? (
         <p class="bad" role="alert">
-          {seen(problem.detail)}
+          {said(problem.detail)}
         </p>
       ) : null}
     </Dialog>

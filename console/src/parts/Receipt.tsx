@@ -8,7 +8,7 @@ import { Shown } from "./States";
 import { Tag } from "./Tag";
 import { Time } from "./Time";
 import { Who } from "./Who";
-import { seen } from "./seen";
+import { said, seen } from "./seen";
 
 /** A button that opens a receipt. */
 export function ReceiptLink({ id, children = "Receipt" }: { id: string; children?: ComponentChildren }) {
@@ -70,7 +70,7 @@ export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void
               <ul class="plain-list stack">
                 {data.reasons.map((each) => (
                   <li key={each.code + each.detail}>
-                    <Tag>{`${each.gate}: ${each.code}`}</Tag> {seen(each.detail)}
+                    <Tag>{`${each.gate}: ${each.code}`}</Tag> {said(each.detail)}
                   </li>
                 ))}
               </ul>

@@ -6,7 +6,7 @@ import type { Problem } from "../api";
 import type { Loaded } from "../load";
 import { status } from "../status";
 import { Button } from "./Button";
-import { seen } from "./seen";
+import { said, seen } from "./seen";
 
 /** Nothing is there, and that is all right; `children` say what would be, or what to do. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
@@ -52,7 +52,7 @@ export function Failed({ problem, retry }: { problem: Problem; retry?: () => voi
   return (
     <div class="state failed" role="alert">
       <p class="state-title">{seen(problem.title)}</p>
-      <p class="soft">{seen(problem.detail)}</p>
+      <p class="soft">{said(problem.detail)}</p>
       {retry ? (
         <Button small onClick={retry}>
           Try again

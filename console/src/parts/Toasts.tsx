@@ -4,7 +4,7 @@ import "./toasts.css";
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./Button";
-import { seen } from "./seen";
+import { said as withNames, seen } from "./seen";
 
 interface Said {
   id: number;
@@ -68,7 +68,7 @@ function Toast({ item }: { item: Said }) {
   }, [held, item.id]);
   return (
     <div class={`toast ${item.tone}`} onPointerEnter={() => setHeld(true)} onPointerLeave={() => setHeld(false)}>
-      <span>{seen(item.text)}</span>
+      <span>{withNames(item.text)}</span>
       {item.undo ? (
         <Button small hint="u" onClick={() => void takeBack(item)}>
           Undo

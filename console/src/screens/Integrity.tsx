@@ -15,7 +15,7 @@ import { Failed, Loading, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { Who } from "../parts/Who";
-import { seen } from "../parts/seen";
+import { said, seen } from "../parts/seen";
 import { Covered, Saved, integrityOf, verify } from "./home/verification";
 
 export function Integrity() {
@@ -95,7 +95,7 @@ function Fault({ fault }: { fault: Schemas["Verification"]["faults"][number] }) 
     <li>
       <Tag tone="bad">{fault.check}</Tag>
       <span>
-        <span class="mono">{seen(fault.row)}</span> {seen(fault.detail)}
+        <span class="mono">{seen(fault.row)}</span> {said(fault.detail)}
       </span>
     </li>
   );
@@ -138,7 +138,7 @@ function Verified({ found }: { found: Schemas["Verification"] }) {
       {found.faults.length ? <Faults of={found.faults} count={found.faults.length} /> : null}
       {found.notes.map((each) => (
         <p key={each} class="warn">
-          {seen(each)}
+          {said(each)}
         </p>
       ))}
       <p class="soft small num">
@@ -290,7 +290,7 @@ function Seal() {
       {now.read_only ? <p class="warn">It can only be read.</p> : null}
       {((now.notes ?? []) as string[]).map((each) => (
         <p key={each} class="warn">
-          {seen(each)}
+          {said(each)}
         </p>
       ))}
     </section>
@@ -315,11 +315,11 @@ function Doctor() {
                 <li key={each.name}>
                   <Tag tone={well(each) ? "good" : "warn"}>{well(each) ? "OK" : "look"}</Tag>
                   <span>
-                    <b>{each.name}</b> <span class="soft">{seen(each.detail)}</span>
+                    <b>{each.name}</b> <span class="soft">{said(each.detail)}</span>
                     {well(each) || !each.remedy ? null : (
                       <>
                         <br />
-                        To do: {seen(each.remedy)}
+                        To do: {said(each.remedy)}
                       </>
                     )}
                   </span>

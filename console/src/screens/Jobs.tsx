@@ -16,7 +16,7 @@ import { Shown } from "../parts/States";
 import { Tag, type Tone } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
-import { seen } from "../parts/seen";
+import { said } from "../parts/seen";
 
 type Job = Schemas["JobState"];
 type Run = Schemas["Run"];
@@ -116,7 +116,7 @@ function Row({ job, run, busy, onRun }: { job: Job; run: Run | undefined; busy: 
       </div>
       {run ? (
         <div class="line small" role="status">
-          <Tag tone={TONES[run.outcome] ?? "plain"}>{run.outcome === "run" ? "done" : run.outcome}</Tag> {seen(run.why)}
+          <Tag tone={TONES[run.outcome] ?? "plain"}>{run.outcome === "run" ? "done" : run.outcome}</Tag> {said(run.why)}
           {run.commits.map((each) => (
             <a key={each} href={`${BASE}/commits?at=${each}`}>
               commit

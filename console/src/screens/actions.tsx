@@ -8,7 +8,7 @@ import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
 import { Diff } from "../parts/Diff";
 import { say } from "../parts/Toasts";
-import { seen } from "../parts/seen";
+import { said } from "../parts/seen";
 
 type Item = Schemas["Record"];
 type Written = Outcome;
@@ -235,7 +235,7 @@ export function ActionDialog({
       {action.name === "revise" && values.text !== item.text ? <Diff before={item.text} after={values.text} /> : null}
       {problem ? (
         <p class="bad" role="alert">
-          {seen(problem.detail)}
+          {said(problem.detail)}
         </p>
       ) : null}
     </Dialog>

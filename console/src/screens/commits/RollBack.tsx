@@ -12,7 +12,7 @@ import { Dialog } from "../../parts/Dialog";
 import { Differences } from "../../parts/Differences";
 import { Shown } from "../../parts/States";
 import { say } from "../../parts/Toasts";
-import { seen } from "../../parts/seen";
+import { said } from "../../parts/seen";
 
 type Plan = Schemas["RolledBack"];
 
@@ -94,7 +94,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
             ) : null}
             {data.reasons.map((each) => (
               <p key={each.detail} class="soft">
-                {seen(each.detail)}
+                {said(each.detail)}
               </p>
             ))}
           </>
@@ -119,7 +119,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
       ) : null}
       {problem ? (
         <p class="bad" role="alert">
-          {seen(problem.detail)}
+          {said(problem.detail)}
         </p>
       ) : null}
     </Dialog>

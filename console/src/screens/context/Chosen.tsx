@@ -17,7 +17,7 @@ import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { say } from "../../parts/Toasts";
 import { Who } from "../../parts/Who";
-import { seen } from "../../parts/seen";
+import { said, seen } from "../../parts/seen";
 import { toneOf, wordOf } from "./Candidates";
 import { textMadeAt } from "./differences";
 
@@ -69,7 +69,7 @@ export function Chosen({ candidate, told, onClose }: Props) {
       <p class="lab-chosen-text">
         <MemoryText text={candidate.text || "[erased]"} />
       </p>
-      <p class="small soft">{seen(candidate.why)}.</p>
+      <p class="small soft">{said(candidate.why)}.</p>
       <dl class="facts small">
         {candidate.source ? (
           <>

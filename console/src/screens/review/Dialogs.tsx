@@ -7,7 +7,7 @@ import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { Diff } from "../../parts/Diff";
 import { Tag } from "../../parts/Tag";
-import { seen, written } from "../../parts/seen";
+import { said, seen, written } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { amend, approveAll, reject } from "./decide";
 import { leftOutOf } from "./leftOut";
@@ -157,7 +157,7 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
       )}
       {problem ? (
         <p class="bad" role="alert">
-          {seen(problem.detail)}
+          {said(problem.detail)}
         </p>
       ) : null}
     </Dialog>
