@@ -226,6 +226,10 @@ test("a title is the first words, or names the undone commit", () => {
   const texts = ["The pier is long", "The buoy is green"];
   assert.equal(titleOf(commit(ID, "told", [], texts), []), "The pier is long and 1 more");
   assert.equal(titleOf(commit(ID, "told", [], [""]), []), "told");
+  const erasure = commit(ID, "request", [], ["", ""]);
+  const erased = { ...erasure, commit: { ...erasure.commit, kind: "erase" } };
+  assert.equal(titleOf(erased, []), "erased 2 memories");
+  assert.equal(reasonOf(erased, []), "somebody asked for it");
 });
 
 test("commits that only count uses are one group", () => {

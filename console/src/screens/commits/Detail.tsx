@@ -43,9 +43,10 @@ export function Detail({
   );
   const [undoing, setUndoing] = useState(false);
   const by = found.data ? undone.get(found.data.commit.id) : undefined;
+  const reversible = mayChange() && !by && found.data !== undefined && found.data.commit.kind !== "erase";
   useKeys("This commit", {
     Escape: chosen ? { does: "Close the commit", run: () => address.set({ at: null }) } : null,
-    z: mayChange() && !by ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
+    z: reversible ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
   });
   return (
     <article class="card pad stack sticky" aria-label={`Commit ${name}`}>
@@ -61,7 +62,7 @@ export function Detail({
                 </span>
               ) : null}
               <span class="spread" />
-              {mayChange() && data.commit.kind !== "erase" && !by ? (
+              {reversible ? (
                 <Button small tone="no" hint="z" onClick={() => setUndoing(true)}>
                   Roll back…
                 </Button>
@@ -78,6 +79,9 @@ export function Detail({
             <p dir="auto" class={by ? "undone" : ""}>
               {seen(reasonOf(data, []))}
             </p>
+            {data.commit.kind === "erase" ? (
+              <p class="soft small">An erasure cannot be rolled back: what was erased no longer exists.</p>
+            ) : null}
             <dl class="facts">
               <dt>by</dt>
               <dd>

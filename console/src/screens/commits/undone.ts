@@ -1,6 +1,8 @@
 /** Which commits are undone, which only keep the books, and what a commit is called. */
 
 import type { Schemas } from "../../api";
+import { counted } from "../../parts/Contain";
+import { REASONS } from "../erase/selection";
 import { firstWords } from "../review/labels";
 
 type Commit = Schemas["CommitView"];
@@ -26,6 +28,7 @@ export function titleOf(item: Commit, listed: readonly Commit[]): string {
     return `rollback of ${[...known, ...unknown].join(", ")}`;
   }
   const { steps } = item;
+  if (item.commit.kind === "erase") return `erased ${counted(steps.length, "memory", "memories")}`;
   const title = firstWords(steps.map((step) => step.after.text || step.before?.text).find(Boolean));
   if (!title) return reasonOf(item, listed);
   return steps.length > 1 ? `${title} and ${steps.length - 1} more` : title;
@@ -71,6 +74,10 @@ export function grouped(items: readonly Commit[]): (Commit | Group)[] {
 
 /** Return the reason of a commit, with the numbers of commits in place of their ids where they are listed. */
 export function reasonOf(item: Commit, listed: readonly Commit[]): string {
+  if (item.commit.kind === "erase") {
+    const reasons: Record<string, string> = REASONS;
+    return reasons[item.details.reason] ?? item.details.reason;
+  }
   return item.details.reason.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, (id) => {
     const named = listed.find((each) => each.commit.id === id);
     return named ? `commit ${named.commit.seq}` : item.details.undoes.includes(id) ? "an earlier commit" : id;
