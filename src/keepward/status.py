@@ -13,7 +13,7 @@ from keepward.core.journal import Check, Fault, Verification
 from keepward.core.json_form import to_json
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
-from keepward.core.value import pluralize
+from keepward.core.value import format_time, pluralize
 from keepward.errors import ModelUnavailable
 from keepward.jobs.runner import job_states
 from keepward.machine.backup_list import DUE_AFTER, backup_status
@@ -276,10 +276,12 @@ def _checks(context: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
 def _verification_check(facts: dict[str, Any]) -> Check:
     """Report the newest verification, which is stored; nothing is verified now."""
     found = facts["verification"]
-    covered = f"{found['commits']} of {pluralize(facts['commits'], 'commit', 'commits')} verified, {found['at']}"
+    covered = (
+        f"{found['commits']} of {pluralize(facts['commits'], 'commit', 'commits')} verified, {format_time(found['at'])}"
+    )
     if found["state"] == "damaged":
         faults = pluralize(found["faults"], "fault", "faults")
-        covered = f"{faults} found since {found['damaged_since'] or 'the result was edited'}; {covered}"
+        covered = f"{faults} found since {format_time(found['damaged_since']) or 'the result was edited'}; {covered}"
     return Check(
         name="verification",
         ok=found["state"] != "damaged",
@@ -296,7 +298,7 @@ def _backup_check(context: RequestContext, facts: dict[str, Any]) -> Check:
     )
     if found["at"]:
         detail = f"the newest has {found['commits']} of {pluralize(facts['commits'], 'commit', 'commits')}, made "
-        detail += f"{found['at']}{file}"
+        detail += f"{format_time(found['at'])}{file}"
     elif found["state"] == "unknown":
         detail = "`keepward backup` does not copy this store: its database or its host has to"
     else:

@@ -50,7 +50,7 @@ def test_result_names_the_commits_it_covered_and_when(filled: Memory, clock: Any
         *("intact", 3, at.isoformat()),
         "operator:olga",
     )
-    assert check(filled).detail.startswith("3 of 4 commits verified")
+    assert check(filled).detail == f"3 of 4 commits verified, {at:%Y-%m-%d %H:%M} UTC"
 
 
 def test_the_audit_stores_its_result_too(filled: Memory) -> None:

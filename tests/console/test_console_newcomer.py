@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
+from support import tamper
 from support.browser import NARROW, loaded, screens
 
 pytestmark = pytest.mark.proof
@@ -126,3 +127,15 @@ def test_an_erasure_offers_no_rollback_and_is_named_by_what_it_did(console):
         page.keyboard.press("z")
         expect(page.get_by_role("button", name="Roll back…")).to_have_count(0)
         expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_fault_is_said_with_a_time_to_the_minute_and_an_uncut_word(console):
+    record = console.owner.remember("The pier is long.", tier="archival", reason="told").record
+    tamper.run(console.owner.path, tamper.BENT_BODY.format(record.id))
+    console.owner.verify()
+    with console.page("/", expected=["500"]) as page:
+        fault = page.get_by_role("region", name="To look at")
+        fault.get_by_text("UTC").first.wait_for()
+        expect(fault).not_to_contain_text("+00:00")
+        word = fault.get_by_text("wrong", exact=True).first
+        assert word.evaluate("(tag) => tag.scrollWidth <= tag.clientWidth")

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from keepward.core.results import changed_fields
+from keepward.core.value import format_time
 
 #: Minimum width of a table's last column, in cells. If less is left, each row becomes a block.
 _MIN_LAST_COLUMN = 16
@@ -256,11 +257,6 @@ def _is_memory(value: object) -> bool:
 def describe_kind(record: Mapping[str, Any]) -> str:
     """Return tier, kind and key of a memory in words."""
     return f"{record['tier']} {record['kind']}{' · key ' + record['key'] if record['key'] else ''}"
-
-
-def format_time(at: str | None) -> str:
-    """Return an ISO 8601 instant as date and time to the minute; the empty text for None."""
-    return f"{at[:16].replace('T', ' ')} UTC" if at else ""
 
 
 def _is_nested(name: str, value: object) -> bool:

@@ -19,7 +19,7 @@ from keepward.core.commit import Receipt
 from keepward.core.json_form import to_json
 from keepward.core.proposal import ProposalState
 from keepward.core.results import changed_fields, outcome_summary
-from keepward.core.value import pluralize
+from keepward.core.value import format_time, pluralize
 from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def expired_undecided(count: int) -> str:
 
 def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
     """Print a proposal for its reviewer: every field that changes, with invisible characters written out."""
-    from keepward.cli.render import describe_kind, format_time
+    from keepward.cli.render import describe_kind
 
     screen.heading(f"{data['id']} · {data['state']}")
     if data["stale"]:
@@ -217,7 +217,6 @@ def show(call: CommandContext, commit: str) -> CommandResult:
 
 
 def show_commit(screen: Screen, data: dict[str, Any]) -> None:
-    from keepward.cli.render import format_time
 
     commit, details = data["commit"], data["details"]
     screen.line(f"commit {commit['seq']} · {commit['id']}", "bold")

@@ -17,7 +17,7 @@ from keepward.cli.model import warn_if_missing
 from keepward.cli.review import expired_undecided
 from keepward.core.json_form import to_json
 from keepward.core.principals import Role, rights_of_role
-from keepward.core.value import pluralize
+from keepward.core.value import format_time, pluralize
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ def status(call: CommandContext) -> CommandResult:
 
 def _show_status(screen: Screen, data: dict[str, Any]) -> None:
     """Print the store's path, whether memory is on, its size, and the pending proposals."""
-    from keepward.cli.render import format_time
 
     for label, text in _summary(data):
         screen.labelled(label, text)
@@ -93,7 +92,6 @@ def _show_status(screen: Screen, data: dict[str, Any]) -> None:
 
 def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield pairs of a label and a sentence."""
-    from keepward.cli.render import format_time
 
     known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows its contents"
     sealed = f"{'sealed' if data['sealed'] else 'not sealed'}, anchor {data['anchor']}"

@@ -319,6 +319,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def format_time(at: str | None) -> str:
+    """Return an ISO 8601 instant as date and time to the minute; the empty text for None."""
+    return f"{at[:16].replace('T', ' ')} UTC" if at else ""
+
+
 def pluralize(number: int, one: str, many: str) -> str:
     """Return `1 memory` or `3 memories`."""
     return f"{number} {one if number == 1 else many}"
