@@ -11,6 +11,8 @@ import os
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from playwright.sync_api import expect
+
 from support.browser import PICTURES, loaded, shown
 
 pytestmark = pytest.mark.proof
@@ -34,6 +36,7 @@ def test_every_screen_has_its_pictures(demo):
             with demo.page(addresses[name], color_scheme=scheme) as page:
                 loaded(page)
                 page.wait_for_load_state("networkidle")
+                expect(page.get_by_role("definition").get_by_text("…", exact=True)).to_have_count(0)
                 page.evaluate(AT_HOME, str(demo.folder))
                 told = {"format": "webp", "quality": 60}
                 taken = page.context.new_cdp_session(page).send("Page.captureScreenshot", told)
