@@ -217,7 +217,6 @@ def show(call: CommandContext, commit: str) -> CommandResult:
 
 
 def show_commit(screen: Screen, data: dict[str, Any]) -> None:
-
     commit, details = data["commit"], data["details"]
     screen.line(f"commit {commit['seq']} · {commit['id']}", "bold")
     screen.labelled("at", format_time(commit["at"]))
