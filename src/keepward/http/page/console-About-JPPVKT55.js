@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-OFPF2ACV.js";import"./console-chunk-RKZHH7WN.js";import"./console-chunk-FCYZBO7X.js";import"./console-chunk-P2YYNRJW.js";import"./console-chunk-QY75OGHP.js";import"./console-chunk-52F6GO6Z.js";import"./console-chunk-WGXSYC6I.js";export{a as About,b as Erase,c as Everything};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-P2YYNRJW.js";import"./console-chunk-QY75OGHP.js";import"./console-chunk-52F6GO6Z.js";import"./console-chunk-WGXSYC6I.js";export{c as Detail,a as Sources,b as Unknown};

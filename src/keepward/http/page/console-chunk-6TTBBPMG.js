@@ -1,0 +1,1 @@
+var e={request:"somebody asked for it",consent:"consent was withdrawn",retention:"it was kept for long enough",mistake:"it should never have been here",secret:"it holds a secret",other:"another reason"};export{e as a};
