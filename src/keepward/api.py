@@ -873,7 +873,7 @@ class MemoryAPI(ABC):
 
     @operation("POST /memory/tests", by="services.reading.memory_tests:run_tests", right="approve", changes=False)
     def run_tests(
-        self, tests: Sequence[Mapping[str, Any] | MemoryTest], *, as_of: AsOf = None, label: str = ""
+        self, tests: Sequence[Mapping[str, Any] | MemoryTest], *, as_of: AsOf = None, label: str | None = None
     ) -> MemoryTestRun:
         """Test what contexts contain, now or in a past state. ``status`` reports the newest run on the present state.
 

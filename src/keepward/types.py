@@ -519,7 +519,7 @@ PARAMETERS: Mapping[str, Any] = {
     "run_tests.tests": _described(
         _LISTED, 'Tests, each such as `{"objective": "Where do we deploy?", "contains": "db-7"}`.'
     ),
-    "run_tests.label": _described(Annotated[str, Meta(max_length=256)], "What ran, such as the name of a file."),
+    "run_tests.label": _described(Line, "What ran, such as the name of a file."),
     "bisect.predicate": Local,
     "context_diff.first": _described(NamedId, "Receipt of a compiled context."),
     "context_diff.second": Annotated[Name, Meta(description="Receipt of a compiled context."), Alias("other")],

@@ -307,6 +307,8 @@ class AskingSuite(Handles):
             ranges = {"limit is at least 1", "must be a whole number from 1 to 500"}
             if call == "recall":
                 ranges = {"limit is from 1 to 1,000"}
+            elif call == "contradictions":
+                ranges = {"limit is from 1 to 100"}
             elif limit > 0:
                 # Lists of the library have no maximum; a page over HTTP has.
                 ranges = {"", "must be a whole number from 1 to 500"}

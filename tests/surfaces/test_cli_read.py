@@ -101,7 +101,9 @@ def test_a_recall_of_too_many_gets_the_range(run, saved):
 @pytest.mark.parametrize("name", ["recall", "list", "log", "pending", "contradictions"])
 def test_a_limit_of_nothing_is_refused_with_what_helps(run, saved, name, limit):
     ran = run(name, *(["tabs"] if name == "recall" else []), "--limit", limit)
-    told = "limit is from 1 to 1,000" if name == "recall" else "limit is at least 1"
+    told = {"recall": "limit is from 1 to 1,000", "contradictions": "limit is from 1 to 100"}.get(
+        name, "limit is at least 1"
+    )
     told += "; --no-limit shows all" if name in {"list", "pending"} else ""
     assert (ran.code, ran.err.strip()) == (2, f"keepward: {told}")
 

@@ -199,7 +199,8 @@ def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked)
 )
 def test_a_limit_out_of_bounds_gets_the_range(filled, path, limit):
     answer = filled.owner.get(f"/memory/{path}limit={limit}")
-    wrong = {"where": "query.limit", "message": "must be a whole number from 1 to 500"}
+    most = 100 if path == "contradictions?" else 500
+    wrong = {"where": "query.limit", "message": f"must be a whole number from 1 to {most}"}
     assert (answer.status_code, answer.json()["errors"]) == (400, [wrong])
 
 

@@ -95,8 +95,8 @@ class MemoryTestRun(ListResult[MemoryTestResult], eq=False):
 class NewestTestRun(Data):
     """What is stored of the newest run of memory tests."""
 
-    #: What ran, such as the name of the file; empty if it was not given.
-    label: str
+    #: What ran, such as the name of the file.
+    label: str | None
     at: Instant
     by: str
     #: The state that was tested.

@@ -46,14 +46,6 @@ def found(index: Index, text: str, allowed: Filter = ALL, limit: int = 10, **mor
     return [scored.id for scored in index.search(query(text, **more), allowed, limit)]
 
 
-def test_packed_and_plain_vectors_score_alike() -> None:
-    plain, packed = (
-        index_of(entry(1, "tea", model="m", vectors=u)).search(query("tea", seed=2), ALL, 1)
-        for u in (vector(1), vector_index.pack(vector(1)))
-    )
-    assert plain == packed
-
-
 def test_the_neighbour_of_a_match_comes_before_a_stranger() -> None:
     view = {"vectors": vector(50), "model": "m"}
     turns = [entry(n, t, session="s", **view) for n, t in enumerate(("tea harbour", "piano", "garden"))]

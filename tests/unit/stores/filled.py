@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from keepward.core.journal import CommitView
 from keepward.core.memory import Status
 from keepward.core.principals import Role, StoredToken
 from keepward.core.proposal import Proposal
@@ -114,7 +115,8 @@ def answers(path: Path) -> dict[str, object]:
         ask("profile", lambda: ((name, each.fields) for name, each in store.profiles(TENANT, after=0) if each))
         # Features that do not hold come back empty, and are computed anew.
         ask("features", lambda: ((record.id, found) for record, found in store.indexed(TENANT) if found.terms))
-        ask("commit", lambda: ((view.commit.seq, view) for view in store.commits(TENANT, before=None, limit=9)))
+        views = lambda: store.commits(TENANT, before=None, limit=9)  # noqa: E731
+        ask("commit", lambda: ((view.commit.seq, view) for view in views() if isinstance(view, CommitView)))
         ask("export", lambda: ((commit.seq, (commit, events)) for commit, events in store.events(TENANT)))
         for name in names:
             ask(f"history {name}", lambda name=name: enumerate(store.history(TENANT, name)))

@@ -32,7 +32,11 @@ MAX_FAILING = 50
 
 
 def run_tests(
-    context: RequestContext, tests: Iterable[Mapping[str, Any] | MemoryTest], *, as_of: AsOf = None, label: str = ""
+    context: RequestContext,
+    tests: Iterable[Mapping[str, Any] | MemoryTest],
+    *,
+    as_of: AsOf = None,
+    label: str | None = None,
 ) -> MemoryTestRun:
     """Run memory tests, and store the result if they ran on the present state.
 
@@ -174,7 +178,7 @@ def newest_run(context: RequestContext) -> NewestTestRun | None:
     return msgspec.json.decode(stored, type=NewestTestRun) if stored else None
 
 
-def _store(context: RequestContext, run: MemoryTestRun, label: str, failing: list[str]) -> None:
+def _store(context: RequestContext, run: MemoryTestRun, label: str | None, failing: list[str]) -> None:
     """Store what ``newest_run`` returns, if the store can be written."""
     if context.store.read_only or context.store.foreign is not None or not context.policy.enabled:
         return
