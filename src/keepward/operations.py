@@ -34,7 +34,7 @@ import msgspec
 from msgspec import Meta
 
 from keepward.core.change import Append, ChangedFields, Insert, Move, NewFields, Replace
-from keepward.core.foreign_words import HANDLES, known_argument
+from keepward.core.foreign_words import handle_of, known_argument
 from keepward.core.proposal import Outcome
 from keepward.core.query import Filter, Filters, SearchFilters
 from keepward.core.value import Data, unknown_field_message
@@ -375,8 +375,8 @@ def _fields_by_name(method: Callable[..., Any]) -> Any:
 def _unknown_argument(operation: str, given: str, known: Sequence[str]) -> str:
     """Return the message about an unknown argument; the call here for one that names whose memory is meant."""
     if known_argument(given, known) is None:
-        if given in HANDLES:
-            return _HANDLE_HINTS[HANDLES[given]].format(name=operation)
+        if handle := handle_of(given):
+            return _HANDLE_HINTS[handle].format(name=operation)
         if given == "id":
             return "the store assigns ids; put a foreign id into `aliases`"
     return unknown_field_message("argument", given, known)

@@ -55,6 +55,17 @@ def awaited(result: Any) -> Any:
         ("get_user_context", "context("),
         ("thread", "session("),
         ("add_memory", "remember("),
+        # A vault of canon and register, notes, tiers, blocks and a bank
+        ("update_by_topic", "remember("),
+        ("promote_to_canon", "promote("),
+        ("propose_deletions", "merge_candidates("),
+        ("writeNote", "remember("),
+        ("mergeNotes", "merge("),
+        ("update_soul", "update_identity("),
+        ("memory_begin_edits", "draft("),
+        ("approve_mutation", "approve("),
+        ("buildSystemPrompt", "context("),
+        ("prune", 'run_job("prune")'),
     ],
 )
 def test_a_method_of_another_system_shows_the_call_here(handles: list[Any], name: str, shown: str) -> None:
@@ -106,6 +117,17 @@ def test_the_class_of_a_handle_shows_how_it_is_opened() -> None:
         (lambda mem: mem.remember(content="x"), "did you mean `text`?"),
         (lambda mem: mem.remember("x", id="7"), "`aliases`"),
         (lambda mem: mem.revise(id="7", text="x"), "did you mean `memory_id`?"),
+        (lambda mem: mem.remember("x", topic_id="status"), "did you mean `key`?"),
+        (lambda mem: mem.remember("x", topicId="status"), "did you mean `key`?"),
+        (lambda mem: mem.remember("x", permission="familiar"), "did you mean `access`?"),
+        (lambda mem: mem.remember("x", provenance="user_message"), "did you mean `source`?"),
+        (lambda mem: mem.remember("x", jobId="7"), "did you mean `job`?"),
+        (lambda mem: mem.remember("x", ttlDays=7), "did you mean `ttl`?"),
+        (lambda mem: mem.remember("x", parent_id="7"), "did you mean `derived_from`?"),
+        (lambda mem: mem.remember("x", content_ref="a.png"), "did you mean `blob`?"),
+        (lambda mem: mem.remember("x", supersededBy="7"), "supersede(old_id, by=new_id)"),
+        (lambda mem: mem.remember("x", userId="ana"), 'memory.user("ana").remember('),
+        (lambda mem: mem.list_memories(topic_id="status"), "did you mean `key`?"),
     ],
 )
 def test_an_argument_of_another_system_shows_the_one_here(
@@ -161,3 +183,25 @@ def test_every_word_shows_a_call_that_exists(mem: Memory) -> None:
     arguments = {wire for about in OPERATIONS.values() for wire in (*about.arguments, *about.signature.parameters)}
     assert {name for names in ARGUMENTS.values() for name in names} <= arguments
     assert {"user", "agent", "project"} <= {*HANDLES.values()}
+
+
+@pytest.mark.parametrize(
+    ("fields", "here"),
+    [
+        ({"tier": "canon"}, "stability permanent"),
+        ({"tier": "register"}, "kind state and a key"),
+        ({"tier": "log"}, "kind event"),
+        ({"kind": "soul"}, "update_identity"),
+        ({"kind": "log"}, "kind event"),
+        ({"access": "familiar"}, "access approval"),
+        ({"access": "readonly"}, "access read_only"),
+    ],
+)
+def test_a_value_of_another_system_names_the_one_here(mem: Memory, fields: dict[str, str], here: str) -> None:
+    ((what, word),) = fields.items()
+    calls = [lambda: mem.remember("Ana prefers tabs", **fields)]  # type: ignore[arg-type]
+    if what != "access":
+        calls.append(lambda: mem.list_memories(**{f"{what}s": [word]}))  # type: ignore[arg-type]
+    for call in calls:
+        with pytest.raises(InvalidInput, match=f"unknown {what}: {word} is here .*{here}"):
+            call()

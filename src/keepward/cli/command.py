@@ -18,7 +18,7 @@ import click
 
 from keepward import errors
 from keepward.cli.command_context import CommandContext, CommandResult
-from keepward.core.foreign_words import METHODS
+from keepward.core.foreign_words import METHODS, call_instead, handle_of, known_argument
 
 EXIT_CODES = {
     0: "done; a write was committed, or was a duplicate",
@@ -221,9 +221,23 @@ def _name(path: str) -> str:
     return path.rpartition(".")[2].strip("_").replace("_", "-")
 
 
+def _option_here(exc: click.NoSuchOption) -> str | None:
+    """Return the option or argument that a word of another system means."""
+    params = exc.ctx.command.params if exc.ctx is not None else []
+    by_name = {str(param.name): param for param in params}
+    given = exc.option_name.lstrip("-")
+    meant = by_name.get(known_argument(given, by_name) or "")
+    if meant is None:
+        handle = handle_of(given)
+        return f"--{handle}" if handle in COMMON_OPTIONS else call_instead(given)
+    return meant.opts[0] if isinstance(meant, click.Option) else f"the argument {meant.metavar}"
+
+
 def explain_usage_error(exc: click.UsageError) -> str:
     """Return the message of a usage error, with a hint about lost quotes or dashes."""
     message = exc.format_message().rstrip(".")
     if isinstance(exc, click.NoSuchOption):
+        if meant := _option_here(exc):
+            return f"No such option '{exc.option_name}'; here it is {meant}"
         return f"{message}; put -- before a text that starts with a dash"
     return f"{message}; put quotes around a text that has spaces" if "unexpected extra" in message else message

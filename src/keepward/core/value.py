@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from keepward.core.brief import brief
-from keepward.core.foreign_words import known_argument
+from keepward.core.foreign_words import call_instead, known_argument, value_here
 from keepward.core.json_form import to_json
 from keepward.errors import InvalidInput
 
@@ -271,7 +271,9 @@ def name_forms(names: Iterable[str]) -> list[str]:
 
 def unknown_name_message(what: str, given: Any, known: Collection[str]) -> str:
     """Return the message about an unknown name: the nearest name and all known names."""
-    return f"unknown {what}: {suggestion(given, known)}use one of {', '.join(map(str, known))}"
+    here = value_here(what, given)
+    hint = f"{given} is here {here}; else " if here else suggestion(given, known)
+    return f"unknown {what}: {hint}use one of {', '.join(map(str, known))}"
 
 
 def unknown_field_message(what: str, given: Any, known: Collection[str]) -> str:
@@ -281,7 +283,10 @@ def unknown_field_message(what: str, given: Any, known: Collection[str]) -> str:
     """
     shown = f"`{given}`" if isinstance(given, str) and _FIELD.fullmatch(given) else "by that name"
     if shown.startswith("`"):
-        near = [known_argument(given, known), *get_close_matches(given.casefold(), list(known), n=1, cutoff=0.6)]
+        foreign, call = known_argument(given, known), call_instead(given)
+        if call and not foreign:
+            return f"no {what} {shown}; here it is {call}"
+        near = [foreign, *get_close_matches(given.casefold(), list(known), n=1, cutoff=0.6)]
         if meant := next(filter(None, near), None):
             return f"no {what} {shown}; did you mean `{meant}`?"
     return f"no {what} {shown}; there are: {', '.join(known)}" if known else f"no {what} {shown}; there are none"

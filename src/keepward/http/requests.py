@@ -33,7 +33,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keepward import errors
-from keepward.core.foreign_words import HANDLES, known_argument
+from keepward.core.foreign_words import handle_of, known_argument
 from keepward.core.memory import Record
 from keepward.core.patterns import load_toml
 from keepward.core.serialization import encode_record
@@ -212,7 +212,7 @@ def check_query(request: Request, known: Mapping[str, bool]) -> None:
 
 def unknown_input_message(what: str, given: str, known: Collection[str]) -> str:
     """Return the message about an unknown parameter or field; a header for one that names whose memory is meant."""
-    header = _HEADERS_BY_HANDLE.get(HANDLES.get(given, "")) if known_argument(given, known) is None else None
+    header = _HEADERS_BY_HANDLE.get(handle_of(given) or "") if known_argument(given, known) is None else None
     return (
         unknown_field_message(what, given, known)
         if header is None

@@ -19,6 +19,7 @@ from typing import Annotated, Any, NotRequired, Required, TypeAlias, TypedDict, 
 
 import msgspec
 
+from keepward.core.foreign_words import value_here
 from keepward.core.value import suggestion, unknown_field_message
 from keepward.errors import InvalidInput
 from keepward.handles import LocalHandle
@@ -107,7 +108,9 @@ class Tool:
                 raise InvalidInput(f"{self.name}: an argument has a wrong type") from None
             schema = properties[path[1]]
             several = schema.get("type") == "array" and isinstance(given[path[1]], str)
-            hint = 'write ["one", "two"]' if several else suggestion(given[path[1]], schema.get("enum", ())).rstrip()
+            here = value_here(path[1], given[path[1]])
+            near = f"{given[path[1]]} is here {here}" if here else suggestion(given[path[1]], schema.get("enum", ()))
+            hint = 'write ["one", "two"]' if several else near.rstrip()
             raise InvalidInput("; ".join(filter(None, (f"`{path[1]}` is {describe_type(schema)}", hint)))) from None
         return converted
 
