@@ -411,7 +411,7 @@ def test_an_owner_vouches_for_an_import_by_naming_the_source(owner: Memory) -> N
     brought = committed_record(owner.remember("Ana drinks tea", tier="archival", source="import"))
     lifted = committed_record(owner.revise(brought.id, source="operator", reason="checked"))
     told = [(each.text, each.source, each.trust.label, each.version) for each in (brought, lifted)]
-    assert told == [("Ana drinks tea", "import", "import", 1), ("Ana drinks tea", "operator", "owner", 2)]
+    assert told == [("Ana drinks tea", "import", "user", 1), ("Ana drinks tea", "operator", "owner", 2)]
 
 
 def test_an_agent_that_names_a_source_vouches_for_nothing(owner: Memory, mem: Memory) -> None:

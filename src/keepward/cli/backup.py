@@ -244,6 +244,7 @@ def export(call: CommandContext, path: str, markdown: bool, legacy: bool, subjec
     option("--session", "Session of messages. [default: the file's name]", "NAME"),
     option("--facts", "Also propose the facts that users ask to remember in conversations."),
     option("--subject", "With --facts: the name of the user.", "NAME"),
+    option("--untrusted", "With --as operator: you do not vouch for the file."),
     option("--dry-run", "Check everything and store nothing."),
     name="import",
 )
@@ -252,7 +253,8 @@ def import_(call: CommandContext, path: str, format: str, dry_run: bool, **how: 
 
     Formats: exports of ChatGPT and Claude (the downloaded zip), mem0, Letta, Zep and Graphiti, the MCP memory server,
     a LangGraph store, Markdown folders (Obsidian, basic-memory, Claude Code), messages, a CSV with a column `text`,
-    and Keepward's own export. `--from lines` reads one text per line. The memories have an agent's trust;
+    and Keepward's own export. `--from lines` reads one text per line. With `--as operator` the memories have the trust
+    of a user, else that of an import; core blocks and memories with a key wait for approval.
     `keepward restore-export` restores an export with its history.
     """
     from keepward.interchange import FORMATS, load

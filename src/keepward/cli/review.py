@@ -17,10 +17,11 @@ from keepward.cli.outcomes import write_result
 from keepward.cli.parameters import operation_command, simple_command
 from keepward.core.commit import Receipt
 from keepward.core.json_form import to_json
+from keepward.core.principals import ActorKind
 from keepward.core.proposal import ProposalState
 from keepward.core.results import changed_fields, outcome_summary
 from keepward.core.value import format_time, pluralize
-from keepward.errors import InvalidInput, KeepwardError
+from keepward.errors import InvalidInput, KeepwardError, NotFound
 
 if TYPE_CHECKING:
     from keepward.cli.render import Screen
@@ -121,12 +122,20 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("digest", data["digest"], "dim")
 
 
-@command(IDS, option("--digest", "Approve only if the digest is still this one; takes one ID.", "HEX"))
-def approve(call: CommandContext, ids: tuple[str, ...], digest: str | None) -> CommandResult:
+@command(
+    argument("[ID...]", "Ids of proposals.", "ids"),
+    option("--digest", "Approve only if the digest is still this one; takes one ID.", "HEX"),
+    option("--source", "Approve all that your import of a file proposed: import:FILE.", "SOURCE"),
+)
+def approve(call: CommandContext, ids: tuple[str, ...], digest: str | None, source: str | None) -> CommandResult:
     """Approve proposals: commit exactly the change that was shown."""
     if digest is not None and len(ids) > 1:
         raise InvalidInput("--digest takes one ID: each proposal has its own digest")
+    if (source is None) == (not ids):
+        raise InvalidInput("name the ids of proposals, or the source of an import: --source import:FILE")
     memory = call.memory("decide")
+    if source is not None:
+        ids = _proposed_by_import(memory, source)
 
     return _decide_each(memory, ids, lambda name: memory.approve(name, digest=digest), "approved")
 
@@ -157,6 +166,15 @@ def _pending_proposal(memory: Memory, name: str) -> Proposal | None:
         item = memory.proposal(name)
         return item if (item.id, item.state) == (name, "pending") else None
     return None
+
+
+def _proposed_by_import(memory: Memory, source: str) -> tuple[str, ...]:
+    """Return the ids of what a person's import of a file proposed; no agent can add to these."""
+    waiting = [each for each in memory.pending(limit=None) if each.proposer.kind is ActorKind.IMPORTER]
+    ids = tuple(each.id for each in waiting if all(source in step.after.evidence for step in each.steps))
+    if not ids:
+        raise NotFound(f"no import of yours left proposals with the source {source}: see `keepward pending`")
+    return ids
 
 
 def _decide_each(

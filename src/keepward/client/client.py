@@ -244,18 +244,20 @@ class Client(Handles):
         format: str = "auto",  # noqa: A002  the word people use
         user: str | None = None,
         session: str | None = None,
+        untrusted: bool = False,
         on_result: Callable[[ImportedLine], None] | None = None,
     ) -> dict[str, Any]:
         """Import memories from a file, each through the gates; return a summary as JSON values.
 
-        With ``user``, all memories belong to this user; without it, each user of the file gets a scope. ``on_result``
+        With ``user``, all memories belong to this user; without it, each user of the file gets a scope. The memories of
+        a person's import have the trust of a user, unless the file is ``untrusted``. ``on_result``
         is called with the result of each line. The file is read while it is sent.
 
         Raises:
             InvalidInput: the file cannot be read, here or on the server.
             StoreUnavailable: the connection broke. Import the same file again; nothing is stored twice.
         """
-        query = [("format", format), ("user", user), ("session", session)]
+        query = [("format", format), ("user", user), ("session", session), ("untrusted", untrusted or None)]
         headers = {"Content-Type": _LINES, "Accept": _LINES}
         with _open_source(source) as content:
             sending = self._transport.stream("POST", "/memory/import", query=query, content=content, headers=headers)

@@ -7,19 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from keepward.core.foreign_words import ForeignFields
+from keepward.core.principals import ROLES
 from keepward.core.proposal import Outcome
 from keepward.core.value import Data, Value, from_micros, parse_instant
 from keepward.errors import InvalidInput
 
-#: Roles, with the ``source`` of their memories; None for instructions to the model, which are not stored.
-ROLES: Mapping[str, str | None] = {
-    "user": "user_message",
-    "assistant": "assistant",
-    "system": None,
-    "developer": None,
-    "tool": "tool",
-    "function": "tool",
-}
 _TIMES = ("timestamp", "created_at", "create_time", "time", "date", "ts")
 
 

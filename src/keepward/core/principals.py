@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import Enum, StrEnum
 from functools import total_ordering
@@ -242,6 +242,16 @@ SOURCES: dict[str, Source] = {
     "unknown": Source(trust=Trust.UNKNOWN, confidence=0.5),
 }
 
+#: Roles of messages, with the source of their memories; None for instructions to the model, which are not stored.
+ROLES: Mapping[str, str | None] = {
+    "user": "user_message",
+    "assistant": "assistant",
+    "system": None,
+    "developer": None,
+    "tool": "tool",
+    "function": "tool",
+}
+
 _MAX_TRUST = {
     ActorKind.OPERATOR: Trust.OWNER,
     ActorKind.SYSTEM: Trust.OWNER,
@@ -261,6 +271,7 @@ _DEFAULT_SOURCE = {
 }
 #: Evidence such as ``claimed:operator`` begins so: an agent named that source, and may not.
 CLAIMED = "claimed:"
+_IMPORT = "import"
 #: Actors who are persons.
 PEOPLE = frozenset({ActorKind.OPERATOR, ActorKind.USER})
 
@@ -288,9 +299,12 @@ def default_source(actor: Actor) -> str:
 def trust_of(actor: Actor, source: str, parents: Iterable[Trust] = ()) -> Trust:
     """Return the lowest trust of the actor's maximum, the claimed source and all parents.
 
-    An unknown source ranks as ``UNKNOWN``; the validation gate refuses it before it is stored.
+    A person who imports a file vouches for it as a user does. An unknown source ranks as ``UNKNOWN``; the validation
+    gate refuses it before it is stored.
     """
     claimed = SOURCES[source].trust if source in SOURCES else Trust.UNKNOWN
+    if source == _IMPORT and actor.kind in PEOPLE:
+        claimed = Trust.USER
     return min(_MAX_TRUST[actor.kind], claimed, *parents)
 
 

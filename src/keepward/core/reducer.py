@@ -41,6 +41,7 @@ from keepward.core.policy import Policy, access_for
 from keepward.core.principals import (
     CLAIMED,
     PEOPLE,
+    ROLES,
     SOURCES,
     Actor,
     ActorKind,
@@ -237,7 +238,7 @@ def _insert(change: changes.Insert, context: ChangeContext) -> Record:
     ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, context.policy)
     source = change.source or default_source(context.actor)
     known = SOURCES.get(source, SOURCES["unknown"])
-    trust = trust_of(context.actor, source)
+    trust = trust_of(context.actor, source, _trust_of_role(change))
     record = Record(
         **{name: getattr(change, name) for name in _COPIED_FIELDS},
         subject=change.subject if change.subject is not None else user_of(change.scope),
@@ -265,6 +266,13 @@ def _insert(change: changes.Insert, context: ChangeContext) -> Record:
         reinforced_at=context.now,
     )
     return inherit(record, list(context.parents.values()))
+
+
+def _trust_of_role(change: changes.Insert) -> tuple[Trust, ...]:
+    """Return the trust of the role that spoke an imported message; a person's import does not raise it."""
+    role = (change.metadata or {}).get("role") if change.source == "import" else None
+    source = ROLES.get(role) if isinstance(role, str) else None
+    return () if source is None else (SOURCES[source].trust,)
 
 
 def inherit(child: Record, parents: Sequence[Record]) -> Record:

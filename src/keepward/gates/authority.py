@@ -28,6 +28,7 @@ from keepward.core.policy import Policy, access_for
 from keepward.core.principals import (
     CLAIMED,
     SOURCES,
+    Actor,
     ActorKind,
     Role,
     Trust,
@@ -105,14 +106,14 @@ def _refusal_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iter
             yield _reason(
                 "unknown_block", f"core memory consists of blocks: use a key of {', '.join(policy.core_keys)}"
             )
-        elif after.key == "human" and not actor.is_owner and not _has_user_evidence(case, view):
+        elif after.key == "human" and _needs_user_evidence(actor) and not _has_user_evidence(case, view):
             detail = (
                 "the human block needs evidence: the id of a user message that the user's own handle recorded. "
                 "If the user or the owner proposes the block, a message that an agent recorded is enough"
             )
             yield _reason("needs_user_evidence", detail)
     if not actor.is_owner and view.identity_in is None and Access.READ_ONLY in _accesses(case, policy):
-        yield _reason("read_only", f"this memory is read-only for a {actor.kind.value}")
+        yield _reason("read_only", "this memory is read-only: only the owner writes it, or changes its access")
 
 
 def _quarantine_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iterator[Reason]:
@@ -218,8 +219,11 @@ def approver_certifies_text(case: GateInput) -> bool:
 
 
 def _accesses(case: GateInput, policy: Policy) -> set[Access]:
-    sides = [side for side in (case.before, case.after) if side is not None]
-    return {access_for(policy, side.tier, side.key, side.access) for side in sides}
+    sides = [(side, side.access) for side in (case.before, case.after) if side is not None]
+    if case.before is None and case.actor.kind is ActorKind.IMPORTER:
+        # A person decides on a file with a read-only block; its access is for later writes.
+        sides = [(case.after, None)]
+    return {access_for(policy, side.tier, side.key, own) for side, own in sides}
 
 
 def outside_rights(handle: str, write_scope: str, scope: str) -> Reason | None:
@@ -230,6 +234,11 @@ def outside_rights(handle: str, write_scope: str, scope: str) -> Reason | None:
         detail = f"this token writes at {write_scope} and below: ask the owner for one with the right `share`"
         return _reason("out_of_scope", detail)
     return None
+
+
+def _needs_user_evidence(actor: Actor) -> bool:
+    """Whether an actor may propose the human block only with evidence: not the owner, nor the owner's import."""
+    return not actor.is_owner and actor.kind is not ActorKind.IMPORTER
 
 
 def _has_user_evidence(case: GateInput, view: GateContext) -> bool:

@@ -126,6 +126,7 @@ def about_import(
         bool, Meta(description="Also propose the facts that users ask to remember in conversations.")
     ] = False,
     subject: Line | None = None,
+    untrusted: Annotated[bool, Meta(description="The owner does not vouch for the file.")] = False,
     dry_run: Annotated[bool, Meta(description="Run the gates and store nothing.")] = False,
 ) -> Any:
     """Import memories, each through the gates; the request counts as one change.
@@ -304,7 +305,7 @@ def export(call: OperationCall) -> Response:
 
 def import_file(call: OperationCall) -> Response:
     upload: Upload = call.http_only["received"]
-    names = ("format", "user", "session", "facts", "subject", "dry_run")
+    names = ("format", "user", "session", "facts", "subject", "untrusted", "dry_run")
     how: dict[str, Any] = {name: call.given.get(name) for name in names}
     upload.name = call.given.get("name") or upload.name
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from agent_framework import AgentSession, ContextProvider, SessionContext
 
-from keepward.core.messages import ROLES
+from keepward.core.principals import ROLES
 from keepward.integrations import GateWarning, notes_for
 from keepward.integrations.messages import run_shielded
 from keepward.integrations.namespaces import key_of

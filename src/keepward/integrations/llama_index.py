@@ -17,7 +17,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 
-from keepward.core.messages import ROLES
+from keepward.core.principals import ROLES
 from keepward.integrations import emit_notes
 from keepward.integrations.messages import run_shielded
 from keepward.integrations.namespaces import key_of

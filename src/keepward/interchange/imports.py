@@ -95,6 +95,7 @@ def load(
     session: str | None = None,
     facts: bool = False,
     subject: str | None = None,
+    untrusted: bool = False,
     dry_run: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     on_result: Callable[[LineResult], None] | None = None,
@@ -104,8 +105,10 @@ def load(
     Memories of a user go to ``/users/<id>`` below the handle's scope, with that user as the subject. ``user``, or the
     handle of a user, assigns everything to one user. ``session`` names the session of ``messages``; the default is the
     file's name. ``facts`` also proposes the facts of conversations, like ``Memory.add``; ``subject`` is the name of
-    the user. ``dry_run`` runs the gates and stores nothing. ``on_progress`` gets (done, total) while the rows are
-    counted and after every batch; ``total`` may grow. ``on_result`` gets the result of each line.
+    the user. The memories of a person's import have the trust of a user; with ``untrusted``, and for an agent, that of
+    an import. Core blocks and memories with a key wait in the review queue. ``dry_run`` runs the gates and stores
+    nothing. ``on_progress`` gets (done, total) while the rows are counted and after every batch; ``total`` may grow.
+    ``on_result`` gets the result of each line.
 
     Raises:
         InvalidInput: the file is unreadable, truncated, empty or of unknown format, or its users cannot be
@@ -114,6 +117,7 @@ def load(
     with open_bundle(target) as bundle:
         formats = formats_of(bundle, format)
         options: dict[str, Any] = {"user": user, "session": session, "facts": facts, "subject": subject}
+        options |= {"untrusted": untrusted}
         run = ImportRun(mem, bundle.name, dry_run=dry_run, on_progress=on_progress, on_result=on_result, **options)
         notes, readable = [*run.notes, *bundle.notes], _measure_files(run, bundle, formats)
         # The second pass counts the skipped parts again.

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from keepward.core.memory import Kind, Record, Tier
@@ -25,6 +26,8 @@ TIERS = ("canon", "register", "log")
 _ID = re.compile(r"[0-9a-f]{12}")
 _KNOWN = {"scope", "category", "tier", "topic_id", "version", "created_at"}
 _MAX_TEXT = 1_200
+#: Most versions of one memory, the newest ones.
+_MAX_VERSIONS = 20
 
 
 def detect(value: Any) -> bool:
@@ -35,9 +38,8 @@ def detect(value: Any) -> bool:
 
 
 def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
-    """Read the newest live version of each memory, in the order of their lines."""
-    newest: dict[str, tuple[int, int]] = {}
-    deleted: set[str] = set()
+    """Read the versions of each memory; each memory comes where its last version is."""
+    numbers: dict[str, dict[int, int]] = {}
     lines = 0
     for number, value in source.objects():
         try:
@@ -45,18 +47,38 @@ def read(source: ImportSource, run: ImportRun) -> Iterator[Row]:
         except UnusableItem:
             continue
         lines += 1
-        if version >= newest.get(row["id"], (0, 0))[0]:
-            newest[row["id"]] = (version, number)
-            (deleted.add if row.get("deleted_at") else deleted.discard)(row["id"])
-    wanted = {number for name, (_, number) in newest.items() if name not in deleted}
-    run.skipped.update({"earlier versions": lines - len(newest), "deleted memories": len(deleted)})
+        numbers.setdefault(row["id"], {})[version] = number
+    for name, versions in numbers.items():
+        numbers[name] = dict(sorted(versions.items())[-_MAX_VERSIONS:])
+    run.skipped["versions that a later line replaced, or that are too old"] += lines - sum(map(len, numbers.values()))
+    rows: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for number, value in source.values():
         try:
             row, version = _versioned(value)
-            if number in wanted:
-                yield number, _item(row, version, run.mem.policy.core_keys)
+            name = row["id"]
+            if numbers[name].get(version) != number:
+                continue
+            rows.setdefault(name, []).append((version, row))
+            if len(rows[name]) == len(numbers[name]):
+                yield number, _with_versions(sorted(rows.pop(name), key=itemgetter(0)), run.mem.policy.core_keys)
         except UnusableItem as exc:
             yield number, exc
+
+
+def _with_versions(rows: list[tuple[int, dict[str, Any]]], core_keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return the item of the newest version, with the texts of the earlier ones and when each was written."""
+    version, newest = rows[-1]
+    item = _item(newest, version, core_keys)
+    texts: list[tuple[str, Any]] = []
+    for _, row in rows:
+        text = row["text"].strip() if isinstance(row.get("text"), str) else ""
+        if text and (not texts or texts[-1][0] != text):
+            texts.append((text, row.get("updated_at") or row.get("created_at")))
+    item |= {"versions": tuple(texts[:-1]), "when": texts[-1][1]}
+    if newest.get("deleted_at"):
+        # A deleted memory holds no key and is in no block.
+        item |= {"retired": True, "key": None, "tier": "archival", "stability": "stable"}
+    return item
 
 
 def _versioned(row: Any) -> tuple[dict[str, Any], int]:
@@ -104,12 +126,12 @@ def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict
         "metadata": {"legacy": {name: value for name, value in origin.items() if value is not None}},
     }
     if tier == "log":
-        return item | {"tier": "episodic", "kind": "event", "when": row.get("created_at")}
+        return item | {"tier": "episodic", "kind": "event"}
     item |= {"tier": "core" if topic in core_keys else "archival", "key": topic}
     if tier == "canon":
-        return item | {"stability": "permanent", "confidence": 0.9, "owner_decides": True}
-    # A keyed line of state is not an event; it has no time to live.
-    return item | {"kind": "state", "stability": "stable", "confidence": 0.8}
+        return item | {"stability": "permanent", "confidence": 0.9}
+    # A keyed line of state is not an event; it has no time to live, and agents update it.
+    return item | {"kind": "state", "stability": "stable", "confidence": 0.8, "access": "read_write"}
 
 
 def _label(row: dict[str, Any], name: str) -> str | None:

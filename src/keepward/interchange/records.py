@@ -68,7 +68,7 @@ _KNOWN_FIELDS = frozenset(
         *_COMPUTED_FIELDS,
     }
 )
-_KNOWN_FIELDS |= {"user_id", "userId"}
+_KNOWN_FIELDS |= {"user_id", "userId", "metadata"}
 #: Maximum number of listed names of skipped fields, and the form of a listed name.
 _MAX_LISTED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 

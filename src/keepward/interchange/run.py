@@ -5,8 +5,11 @@ arguments of ``Memory.remember``, without ``source``, and of these:
 
 * ``name``: the item's id in the file. An item without one is recognized by its text.
 * ``when``: when it happened, in any form of an instant.
+* ``versions``: earlier texts, oldest first, each with its time. They become versions of the memory.
+* ``retired``: True if the memory was deleted there. It is forgotten here, and only its history has it.
+* ``uses``: how often it was used there, and when last.
 * ``parents``: the ids in the file of the items from which it was derived.
-* ``owner_decides``: True for a core block that an owner's import stores at once; other core blocks need approval.
+* ``identity``: True for a text of the identity; it becomes a proposal of its own, with the texts of its scope.
 * ``user``: the id of its user; it goes to ``/users/<id>`` below the scope of the run.
 * ``account``: the account that exported it; a user if a file has several accounts.
 * ``group``: a possible user. A file with several groups is imported for a named user only.
@@ -15,8 +18,9 @@ Invariants
 (1) Every row has an outcome. An unusable item is reported with its number and does not stop the others.
 (2) Nothing is stored twice. An item is recognized by its name even if its text has changed, so an import does not undo
     a correction or redaction. A name derived from a text is derived after redaction.
-(3) Every item passes the gates as new text, for every actor. A core block needs approval; a keyed or permanent item
-    needs approval unless the owner imports it.
+(3) Every item passes the gates as new text, for every actor. Core blocks, memories with a key and rules without
+    evidence need approval, in one proposal. So do permanent memories, unless the owner vouches for the file. A
+    person's import has the trust of a user.
 (4) Every imported memory has the reference of its import in its evidence.
 (5) A dry run passes the same gates and stores nothing.
 (6) Users do not mix: items of two users go to two scopes, unless the caller names one user for all. What one user has
@@ -34,8 +38,9 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from keepward.core.change import Change, Replace, Retire
 from keepward.core.commit import Reason
-from keepward.core.memory import Record, Status, Tier
+from keepward.core.memory import Kind, Record, Status, Tier
 from keepward.core.messages import parse_timestamp
 from keepward.core.principals import SHARED_SCOPE, Actor, ActorKind, is_scope, parse_scope, user_of
 from keepward.core.proposal import Refused
@@ -47,17 +52,20 @@ from keepward.gates.validation import ALIAS_LEFT_OUT
 from keepward.interchange.parsing import Row, require_well_formed
 from keepward.memory import request_context_of
 from keepward.services.review.edits import new_memories
+from keepward.services.review.identity import identity_change
 from keepward.services.writing.ingest import propose_facts
 from keepward.services.writing.splitter import UnusableItem, split_item
-from keepward.services.writing.write import DryRun
+from keepward.services.writing.write import DryRun, propose
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
+    from keepward.services.request_context import RequestContext
 
 #: Maximum number of items of one file.
 ITEM_LIMIT = 500_000
-#: Memories in one commit.
+#: Memories in one commit, and in one proposal.
 BATCH_SIZE = 100
+REVIEW_SIZE = 1_000
 #: Number of items between two reports of progress.
 _REPORT_EVERY = 1_000
 #: Maximum number of passes over deferred items, whose parents must be stored first.
@@ -121,11 +129,20 @@ class ImportRun:
         session: str | None = None,
         facts: bool = False,
         subject: str | None = None,
+        untrusted: bool = False,
         dry_run: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
         on_result: Callable[[LineResult], None] | None = None,
     ) -> None:
         self.mem, self.name, self.session = mem, name, session
+        owner = mem.actor.is_owner
+        if untrusted and mem.actor.kind is ActorKind.USER:
+            raise InvalidInput("only the owner imports a file as untrusted: import it as the owner, or as an agent")
+        #: Whether the owner vouches for the file.
+        self._vouched = owner and not untrusted
+        # The owner decides proposals, so another actor has to propose.
+        self._proposer = mem.as_actor(Actor.importer(mem.actor.name)) if owner else mem
+        self._writer = mem if self._vouched else self._proposer
         own = user_of(mem.scope)
         if own and user not in {None, own}:
             raise InvalidInput(f"this is the handle of user {own}: open the store at / to import for {user}")
@@ -135,10 +152,15 @@ class ImportRun:
         self.scope = mem.scope if own or user is None else _scope_of(mem.scope, user)
         self._facts, self._subject = facts and not dry_run, subject or user
         self._on_progress, self._on_result = on_progress, on_result
-        self._rehearsal = DryRun(request_context_of(mem), f"import of {name}") if dry_run else None
+        #: Whether nothing is stored.
+        self._dry_run = dry_run
+        #: Judges items without storing them, by whether they need approval.
+        self._rehearsals = {needs: self._rehearsal(needs) for needs in (False, True)}
         #: Sentences, and the number of skipped parts by description.
         self.notes: list[str] = ["a dry run extracts no facts"] if facts and dry_run else []
         self.skipped = Counter[str]()
+        #: Number of parts that are not memories of their own, by description.
+        self.included = Counter[str]()
         #: Whether files next to the imported one, such as blobs, may be stored now.
         self.storing = False
         self.items = 0
@@ -152,8 +174,11 @@ class ImportRun:
         self._failed: list[tuple[int, str]] = []
         self._refusals: list[tuple[int, str]] = []
         self._fact_notes: list[str] = []
-        #: Items of the next batch, by whether it needs approval.
-        self._pending: dict[bool, list[tuple[int, dict[str, Any]]]] = {}
+        #: Items of the next commit and of the next proposal.
+        self._next: list[tuple[int, dict[str, Any]]] = []
+        self._waiting: list[tuple[int, dict[str, Any]]] = []
+        #: Number and item of each text of an identity, by scope.
+        self._identities: dict[str, list[tuple[int, dict[str, Any]]]] = {}
         #: Items whose parents must be added first.
         self._deferred: list[tuple[int, str, dict[str, Any], tuple[str, ...]]] = []
         #: Records of an earlier import, which may contain facts that it did not extract.
@@ -223,8 +248,10 @@ class ImportRun:
             deferred, self._deferred = self._deferred, []
             for item in reversed(deferred):
                 self._add_item(*item)
-        for needs_approval in list(self._pending):
-            self._flush(needs_approval)
+        self._flush()
+        self._propose_waiting()
+        for scope, parts in self._identities.items():
+            self._propose_identity(scope, parts)
         self._propose_facts(self._known_records)
         self._report()
         return Imported(
@@ -240,7 +267,7 @@ class ImportRun:
             notes=tuple(self._all_notes()),
             reference=self.reference,
             facts=dict(sorted(self._fact_counts.items())),
-            dry_run=self._rehearsal is not None,
+            dry_run=self._dry_run,
         )
 
     def _items(self, row: dict[str, Any] | UnusableItem) -> Iterator[tuple[str, dict[str, Any], tuple[str, ...]]]:
@@ -249,8 +276,8 @@ class ImportRun:
             raise row
         require_well_formed(row)
         item = {"scope": None, "tier": None, **row}
-        name, when, parents, user, account, _ = (
-            item.pop(field, None) for field in ("name", "when", "parents", "user", "account", "group")
+        name, when, parents, user, account, _, versions = (
+            item.pop(field, None) for field in ("name", "when", "parents", "user", "account", "group", "versions")
         )
         text = item.get("text")
         if not isinstance(text, str) or not (text.strip() or item.get("key") or item.get("blob")):
@@ -261,6 +288,7 @@ class ImportRun:
         try:
             if when not in (None, ""):
                 item["occurred_at"] = when if isinstance(when, datetime) else parse_timestamp(when)
+            earlier = tuple((each, parse_timestamp(at) if at else None) for each, at in versions or ())
         except InvalidInput as exc:
             raise UnusableItem("its time is neither ISO 8601 nor a number since 1970") from exc
         user = user or (account if len(self._accounts) > 1 else None)
@@ -278,7 +306,10 @@ class ImportRun:
         tier = item["tier"] or ("episodic" if item.get("kind") in _EPISODIC_KINDS else "archival")
         limit = self._limits.get(tier)
         unsplittable = item.get("key") is not None or tier == Tier.CORE
-        for part in (item,) if limit is None or unsplittable else split_item(item, limit):
+        parts = (item,) if limit is None or unsplittable else tuple(split_item(item, limit))
+        if earlier and len(parts) == 1:
+            item["versions"] = earlier
+        for part in parts:
             if not part["aliases"]:
                 # An alias exempts a fact from the duplicate check, so a fact of a session has its name as evidence.
                 field = "evidence" if part.get("session") and part.get("kind") != "event" else "aliases"
@@ -297,20 +328,58 @@ class ImportRun:
             # An earlier import may have been interrupted, or did not extract facts.
             self._known_records += [known] if isinstance(known, Record) else []
             return
+        if item.pop("identity", False):
+            self._identities.setdefault(item["scope"], []).append((number, item))
+            return
         if parents:
             # Parents must be stored first.
-            unstored = {name for batch in self._pending.values() for _, other in batch for name in other["aliases"][:1]}
-            if not unstored.isdisjoint(parents):
-                for approval in list(self._pending):
-                    self._flush(approval)
+            if any(other["aliases"][:1] in {(parent,) for parent in parents} for _, other in self._next):
+                self._flush()
             self._link(item, parents)
-        lasting = item.get("key") is not None or item.get("stability") == "permanent"
-        owner, decides = self.mem.actor.is_owner, item.pop("owner_decides", False)
-        needs_approval = (lasting and not owner) or (item["tier"] == Tier.CORE and not (owner and decides))
-        batch = self._pending.setdefault(needs_approval, [])
-        batch.append((number, item))
-        if len(batch) == BATCH_SIZE:
-            self._flush(needs_approval)
+        keyed = item.get("key") is not None or item["tier"] == Tier.CORE
+        if keyed or self._is_weak_rule(item) or (item.get("stability") == "permanent" and not self._vouched):
+            self._waiting.append((number, item))
+            if len(self._waiting) == REVIEW_SIZE:
+                self._propose_waiting()
+            return
+        if ("versions" in item or "retired" in item) and self._store_history(number, item):
+            return
+        self._next.append((number, item))
+        if len(self._next) == BATCH_SIZE:
+            self._flush()
+
+    def _is_weak_rule(self, item: Mapping[str, Any]) -> bool:
+        """Whether an item is a rule without evidence of its own, or of low confidence."""
+        if item.get("kind") != Kind.RULE:
+            return False
+        confidence = item.get("confidence")
+        sure = isinstance(confidence, int | float) and confidence >= self.mem.policy.rule_floor
+        return not (sure and set(item["evidence"]) - {self.reference})
+
+    def _store_history(self, number: int, item: dict[str, Any]) -> bool:
+        """Store a memory with its earlier versions in a commit of its own; False if only its present text can come."""
+        if self._dry_run:
+            self._count_history(item)
+            return False
+        self._flush()
+        context = request_context_of(self._writer)
+        ((outcome, reasons),) = self._rehearse([_at_first(item)], needs_approval=False)
+        if outcome == "committed":
+            done = propose(context, _history(context, item), reason=f"import of {self.name}", kind="import")
+            outcome, reasons = done.outcome, done.reasons
+            if outcome == "committed":
+                self._count(number, outcome, reasons)
+                self._count_history(item)
+                return True
+        if item.get("retired"):
+            self._count(number, outcome, reasons)
+            return True
+        self.skipped["earlier versions that the gates refuse"] += len(item["versions"])
+        return False
+
+    def _count_history(self, item: Mapping[str, Any]) -> None:
+        self.included["earlier versions"] += len(item.get("versions", ()))
+        self.included["deleted memories, as forgotten ones"] += item.get("retired", False)
 
     def _link(self, item: dict[str, Any], parents: tuple[str, ...]) -> None:
         """Set the ids of an item's parents in this store; missing parents stay in the evidence as names."""
@@ -319,7 +388,7 @@ class ImportRun:
             record = self._deduplicator.by_name(name, item["scope"])
             if record is not None and not self._deduplicator.has_ignored_names(record):
                 found.append(record.id)
-            elif self._rehearsal is None or name not in self._taken:
+            elif not self._dry_run or name not in self._taken:
                 missing.append(name)
         item["derived_from"] = tuple(dict.fromkeys(found))
         item["evidence"] = (*item["evidence"], *missing)
@@ -327,22 +396,28 @@ class ImportRun:
 
     # --- one batch
 
-    def _flush(self, needs_approval: bool) -> None:
-        self._store_batch(self._pending.pop(needs_approval), needs_approval)
-        self._report(sum(map(len, self._pending.values())))
+    def _flush(self) -> None:
+        batch, self._next = self._next, []
+        self._store_batch(batch, needs_approval=False)
+        self._report(len(self._waiting))
 
-    def _store_batch(self, batch: list[tuple[int, dict[str, Any]]], needs_approval: bool) -> None:
-        """Propose a batch and count its outcomes; a failing batch is split in halves to find the failing items."""
+    def _propose_waiting(self) -> None:
+        batch, self._waiting = self._waiting, []
+        self._store_batch(batch, needs_approval=True)
+        self._report(len(self._next))
+
+    def _store_batch(self, batch: list[tuple[int, dict[str, Any]]], *, needs_approval: bool) -> None:
+        """Store or propose a batch and count its outcomes; a failing one is halved to find the failing items."""
+        if not batch:
+            return
         items = [{**item, "source": "import"} for _, item in batch]
         judged: _Judged | None
         try:
-            if self._rehearsal is not None:
-                found = self._rehearsal.evaluate(new_memories(request_context_of(self.mem), items))
-                judged = [
-                    ("quarantined" if needs_approval and word == "committed" else word, why) for word, why in found
-                ]
+            if needs_approval:
+                judged = self._propose(items)
             else:
-                judged = self._propose(items) if needs_approval else self._remember(items)
+                present = [_present(item) for item in items]
+                judged = self._rehearse(present, needs_approval=False) if self._dry_run else self._remember(present)
         except InvalidInput as exc:
             if len(batch) == 1:
                 self._fail(batch[0][0], str(exc))
@@ -350,19 +425,49 @@ class ImportRun:
             judged = None
         if judged is None:
             middle = len(batch) // 2
-            self._store_batch(batch[:middle], needs_approval)
-            self._store_batch(batch[middle:], needs_approval)
+            self._store_batch(batch[:middle], needs_approval=needs_approval)
+            self._store_batch(batch[middle:], needs_approval=needs_approval)
             return
         for (number, _), (outcome, reasons) in zip(batch, judged, strict=True):
-            self._report_result(number, outcome, reasons)
-            self._counts[outcome] += 1
-            self._counts["alike"] += outcome == "duplicate"
-            self._counts["unnamed"] += any(each.code == ALIAS_LEFT_OUT for each in reasons)
-            if outcome == "refused":
-                self._refusals.append((number, "; ".join(reason.detail for reason in reasons) or "refused"))
+            self._count(number, outcome, reasons)
+        self._count_uses(item for (_, item), (outcome, _) in zip(batch, judged, strict=True) if outcome == "committed")
+
+    def _count_uses(self, items: Iterable[Mapping[str, Any]]) -> None:
+        """Count earlier uses of stored memories; their importance there has learned from these already."""
+        used = {item["aliases"][0]: item for item in items if item.get("uses") and item["aliases"]}
+        self.included["counts of uses"] += len(used)
+        if not used or self._dry_run:
+            return
+        found = ((self._deduplicator.by_name(name, item["scope"]), item["uses"]) for name, item in used.items())
+        ids = {record.id: uses for record, uses in found if record is not None}
+        context = request_context_of(self.mem)
+        with context.store.write() as writer:
+            writer.count_uses(context.tenant, ids)
+            writer.learn_uses(context.tenant, {name: count for name, (count, _) in ids.items()})
+
+    def _count(self, number: int, outcome: Any, reasons: tuple[Reason, ...]) -> None:
+        self._report_result(number, outcome, reasons)
+        self._counts[outcome] += 1
+        self._counts["alike"] += outcome == "duplicate"
+        self._counts["unnamed"] += any(each.code == ALIAS_LEFT_OUT for each in reasons)
+        if outcome == "refused":
+            self._refusals.append((number, "; ".join(reason.detail for reason in reasons) or "refused"))
+
+    def _rehearsal(self, needs_approval: bool) -> DryRun:
+        return DryRun(request_context_of(self._handle(needs_approval)), f"import of {self.name}")
+
+    def _handle(self, needs_approval: bool) -> Memory:
+        return self._proposer if needs_approval else self._writer
+
+    def _rehearse(self, items: list[dict[str, Any]], *, needs_approval: bool) -> _Judged:
+        new = new_memories(request_context_of(self._handle(needs_approval)), items)
+        # Only a dry run goes on with what it has judged.
+        rehearsal = self._rehearsals[needs_approval] if self._dry_run else self._rehearsal(needs_approval)
+        found = rehearsal.evaluate(new)
+        return [("quarantined" if needs_approval and word == "committed" else word, why) for word, why in found]
 
     def _remember(self, items: list[dict[str, Any]]) -> _Judged:
-        outcomes = self.mem.remember_many(
+        outcomes = self._writer.remember_many(
             items, mode="each", reason=f"import of {self.name}", kind="import", batch=BATCH_SIZE
         )
         stored = [each.record for each in outcomes if each.record is not None]
@@ -371,16 +476,46 @@ class ImportRun:
         return [(each.outcome, each.reasons) for each in outcomes]
 
     def _propose(self, items: list[dict[str, Any]]) -> _Judged | None:
-        """Propose items to a reviewer, all at once; None if one of several is refused, because then all are."""
-        # The owner decides proposals, so another actor has to propose.
-        proposer = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
-        with self.mem.as_actor(proposer).draft(reason=f"import of {self.name}: lasting memories") as draft:
-            for item in items:
-                draft.insert(**item)
-        assert draft.outcome is not None
-        if isinstance(draft.outcome, Refused) and len(items) > 1:
+        """Propose items as one proposal, but for those that the gates refuse; None if the rest is refused together."""
+        judged = self._rehearse([_present(item) for item in items], needs_approval=True)
+        accepted = [item for item, (outcome, _) in zip(items, judged, strict=True) if outcome == "quarantined"]
+        if self._dry_run or not accepted:
+            return judged
+        context, reason = request_context_of(self._proposer), f"import of {self.name}: lasting memories"
+        versions = sum(len(item.get("versions", ())) for item in accepted)
+        outcome = propose(context, [change for item in accepted for change in _history(context, item)], reason=reason)
+        self.included["earlier versions"] += versions if outcome.outcome == "quarantined" else 0
+        if versions and isinstance(outcome, Refused):
+            self.skipped["earlier versions that the gates refuse"] += versions
+            outcome = propose(context, new_memories(context, [_present(item) for item in accepted]), reason=reason)
+        if isinstance(outcome, Refused) and len(items) > 1:
             return None
-        return [(draft.outcome.outcome, draft.outcome.reasons)] * len(items)
+        done = (outcome.outcome, outcome.reasons)
+        return [done if word == "quarantined" else (word, why) for word, why in judged]
+
+    def _propose_identity(self, scope: str, parts: list[tuple[int, dict[str, Any]]]) -> None:
+        """Propose the texts of an identity as one block, the newest first; store too long ones as documents."""
+        parts.sort(key=lambda part: str(part[1].get("occurred_at") or ""), reverse=True)
+        context, reason = request_context_of(self._proposer.at(scope=scope)), f"import of {self.name}: the identity"
+        names = tuple(name for _, item in parts for name in item["aliases"])
+        change = identity_change(
+            context,
+            "\n\n".join(item["text"] for _, item in parts),
+            source="import",
+            evidence=(self.reference,),
+            aliases=names,
+        )
+        ((word, reasons),) = DryRun(context, reason, identity=True).evaluate([change])
+        if any(each.code in _TOO_LONG for each in reasons):
+            self.notes.append(_LONG_IDENTITY)
+            documents = {"tier": "archival", "kind": "document", "stability": "permanent"}
+            self._store_batch([(n, item | documents) for n, item in parts], needs_approval=not self._vouched)
+            return
+        if not self._dry_run:
+            outcome = propose(context, [change], reason=reason, identity=True)
+            word, reasons = outcome.outcome, outcome.reasons
+        for number, _ in parts:
+            self._count(number, "quarantined" if word == "committed" else word, reasons)
 
     def _propose_facts(self, records: Sequence[Record]) -> None:
         """Propose the facts in conversations, session by session, from the scope of their messages."""
@@ -414,6 +549,7 @@ class ImportRun:
         users = self._users | (self._accounts if len(self._accounts) > 1 else set())
         if users and self.user is None:
             yield f"each user has a scope: {_listed(f'{each} /users/{_user_name(each)}' for each in users)}"
+        yield from (f"imported too: {count} {what}" for what, count in sorted(self.included.items()) if count)
         yield from (f"left out: {count} {what}" for what, count in sorted(self.skipped.items()) if count)
         yield from self._fact_notes
         if self._redacted:
@@ -427,9 +563,35 @@ class ImportRun:
         yield from (f"{known[what]} {what}" for what in (_WAITING, _DIFFERING, _INACTIVE) if known[what])
 
 
+#: Codes of a text that is too long for its block.
+_TOO_LONG = frozenset({"too_long", "over_budget"})
+_LONG_IDENTITY = (
+    "the identity is too long for its block: its texts were imported as permanent documents. Write a shorter one and "
+    "propose it with `keepward identity propose -f FILE`"
+)
 _WAITING = "imported before and still pending review"
 _DIFFERING = "edited or redacted since they were imported; they stay as they are here"
 _INACTIVE = "no longer active here (retired, archived or superseded); they stay inactive"
+
+
+def _present(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of ``remember`` for the present text of an item."""
+    return {name: value for name, value in item.items() if name not in {"versions", "retired", "uses"}}
+
+
+def _at_first(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same for its first version."""
+    text, when = item["versions"][0] if item.get("versions") else (item["text"], item.get("occurred_at"))
+    return _present(item) | {"text": text, "occurred_at": when, "source": "import"}
+
+
+def _history(context: RequestContext, item: Mapping[str, Any]) -> list[Change]:
+    """Return the changes that store an item with all its versions."""
+    changes: list[Change] = [*new_memories(context, [_at_first(item)])]
+    memory_id = changes[0].id
+    later = (*item.get("versions", ())[1:], (item["text"], item.get("occurred_at"))) if item.get("versions") else ()
+    changes += [Replace(id=memory_id, text=text, occurred_at=when, source="import") for text, when in later]
+    return [*changes, Retire(id=memory_id)] if item.get("retired") else changes
 
 
 class Deduplicator:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from keepward.core.blob import MAX_BLOB_BYTES
+from keepward.core.memory import CORE_BLOCKS
+from keepward.core.messages import parse_timestamp
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
 from keepward.integrations.namespaces import index_text, key_of, segment_of, texts_of, to_scope
@@ -59,8 +61,10 @@ def _record(
         record = as_record({name: value for name, value in named.items() if value not in (None, "")})
     except UnusableItem as exc:
         yield number, exc
-    else:
-        yield from item_of(number, record, run)
+        return
+    also = {name: record.pop(name) for name in ("identity", "uses") if record.get(name)}
+    for row_number, item in item_of(number, record, run):
+        yield row_number, item | also if isinstance(item, dict) else item
 
 
 def _value_of(text: Any) -> Any:
@@ -111,18 +115,20 @@ def _stored_item(prefix: object, key: object, value: object, run: ImportRun) -> 
         "content_type": "structured",
         "tier": "archival",
         "kind": "fact",
+        # A program goes on writing its own values.
+        "access": "read_write",
         "name": f"langgraph:{prefix}:{key}",
     }
 
 
 # --- a table of notes
 
-#: Tier and kind of each kind of note. A soul becomes a document, because a person writes the identity document.
-_NOTE_KINDS: dict[str, dict[str, str]] = {
+#: Tier and kind of each kind of note. Souls become the identity.
+_NOTE_KINDS: dict[str, dict[str, Any]] = {
     "log": {"tier": "episodic", "kind": "event"},
     "summary": {"tier": "episodic", "kind": "summary"},
     "rule": {"tier": "archival", "kind": "rule"},
-    "soul": {"tier": "archival", "kind": "document", "stability": "permanent"},
+    "soul": {"tier": "core", "kind": "identity", "identity": True},
 }
 
 
@@ -160,15 +166,22 @@ def read_memory_file(source: ImportSource, run: ImportRun) -> Iterator[Row]:
         record = {**row, "id": str(row.get("id", "")), "kind": row.get("kind") or "fact", "tier": "archival"}
         record |= {name: _value_of(row.get(name)) for name in ("tags", "metadata")}
         about = {name: record.pop(name) for name in ("source", "content_ref") if name in record}
-        if about:
-            metadata = record["metadata"] if isinstance(record["metadata"], dict) else {}
-            record["metadata"] = {**metadata, "bank": about}
+        metadata = record["metadata"] if isinstance(record["metadata"], dict) else {}
+        if "content_ref" in about:
+            metadata = {"file": PurePath(str(about["content_ref"])).name, **metadata}
+        record["metadata"] = {**metadata, "bank": about} if about else metadata
+        uses, last = record.pop("access_count", 0), record.pop("last_accessed", None)
+        record["uses"] = (uses, parse_timestamp(last)) if _is_count(uses) and last else None
         if "content_ref" in about:
             record |= _blob_of(str(about["content_ref"]), source.path, run)
         return record
 
     for number, row in enumerate(_rows_of(source, "memory-bank"), 1):
         yield from _record(number, row, as_record, run)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and 0 < value < 1 << 31
 
 
 def _blob_of(location: str, database: Path | None, run: ImportRun) -> dict[str, Any]:
@@ -186,6 +199,7 @@ def _blob_of(location: str, database: Path | None, run: ImportRun) -> dict[str, 
 
 _ACCESS = {"readonly": "read_only", "familiar": "approval", "append": "append", "readwrite": "read_write"}
 _BLOCK_TIERS = {"core": ("archival", "fact"), "working": ("archival", "state"), "archival": ("archival", "fact")}
+_PERSONA = CORE_BLOCKS[0]
 
 
 def is_block(value: Any) -> bool:
@@ -213,12 +227,15 @@ def read_blocks(source: ImportSource, run: ImportRun) -> Iterator[Row]:
             "text": row.get("content"),
             "tier": "core" if pinned and label in core_keys else tier,
             "kind": kind,
-            "key": label or None,
             "scope": owner,
-            "access": _ACCESS[row["permission"]],
             "created_at": row.get("created_at"),
-            **({"stability": "permanent"} if pinned else {}),
             **({"embedding": row["embedding"]} if "embedding" in row else {}),
+            **(
+                {"identity": True}
+                if pinned and label == _PERSONA
+                else {"key": label or None, "access": _ACCESS[row["permission"]]}
+                | ({"stability": "permanent"} if pinned else {})
+            ),
         }
 
     for number, row, _ in rows(source):

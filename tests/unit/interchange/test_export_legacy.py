@@ -40,6 +40,8 @@ def test_lines_of_the_old_form_come_back(filled, make_store, tmp_path):
     write_legacy(filled, tmp_path / "vault.jsonl")
     other = make_store("other")
     done = load(other, tmp_path / "vault.jsonl")
+    (waiting,) = other.pending()
+    other.approve(waiting.id)
     found = {(each.scope, each.key, each.text, each.pinned) for each in other.list_memories(within="/")}
     assert (done.format, done.failed, found) == (
         "legacy-jsonl",

@@ -30,9 +30,16 @@ def test_of_equal_versions_the_later_line_wins(read):
     assert read([row(text="first"), row(text="second")])[0][0]["text"] == "second"
 
 
-def test_a_tombstone_takes_its_memory_out(read):
-    entries, left = read([row(), row(version=2, deleted_at="2026-01-01T00:00:00Z"), row(2)])
-    assert ([entry["text"] for entry in entries], left["deleted memories"]) == (["fact 2"], 1)
+def test_a_tombstone_ends_its_memory(read):
+    entries, _ = read([row(), row(version=2, deleted_at="2026-01-01T00:00:00Z"), row(2)])
+    assert [(entry["text"], entry.get("retired", False)) for entry in entries] == [("fact 1", True), ("fact 2", False)]
+
+
+def test_earlier_texts_come_along_with_their_times(read):
+    texts = [row(text=f"draft {n}", version=n, updated_at=f"2026-01-0{n}T00:00:00Z") for n in (1, 2, 3)]
+    ((entry,), _) = read([*texts, row(text="draft 3", version=4)])
+    assert entry["versions"] == (("draft 1", "2026-01-01T00:00:00Z"), ("draft 2", "2026-01-02T00:00:00Z"))
+    assert (entry["text"], entry["when"]) == ("draft 3", "2026-01-03T00:00:00Z")
 
 
 def test_canon_under_the_name_of_a_block_is_core(read):

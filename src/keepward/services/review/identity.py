@@ -7,6 +7,7 @@ the persona and nothing here writes it: its owner applies the approved text by h
 from __future__ import annotations
 
 from difflib import unified_diff
+from typing import Any
 
 from keepward.core.change import Insert
 from keepward.core.identity import Identity
@@ -60,15 +61,21 @@ def _diff(name: str, now: str, approved: str) -> str:
 
 def update_identity(context: RequestContext, text: str, *, reason: str = "") -> Outcome:
     """Propose a new text of the identity, in the nearest core block that this handle sees, else in its own scope."""
+    change = identity_change(context, arguments.text(text))
+    return write.propose(context, [change], reason=reason.strip() or "revised", identity=True)
+
+
+def identity_change(context: RequestContext, text: str, **fields: Any) -> Insert:
+    """Return the change that gives the identity of this handle a new text."""
     block = _block(context)
-    change = Insert(
+    return Insert(
         id=context.ids.new_id(context.clock.now()),
-        text=arguments.text(text).replace("\r\n", "\n").rstrip(),
+        text=text.replace("\r\n", "\n").rstrip(),
         scope=context.scope if block is None else block.scope,
         tier=Tier.CORE.value,
         key=PERSONA,
+        **fields,
     )
-    return write.propose(context, [change], reason=reason.strip() or "revised", identity=True)
 
 
 def check(context: RequestContext) -> Check:

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 from keepward.core.change import Insert
 from keepward.core.memory import Record, Status, Tier
-from keepward.core.messages import ROLES, Added, Fact, Message, Turn, parse_message
+from keepward.core.messages import Added, Fact, Message, Turn, parse_message
 from keepward.core.patterns import lazy_regex
-from keepward.core.principals import user_of
+from keepward.core.principals import ROLES, user_of
 from keepward.core.proposal import Outcome, Proposal
 from keepward.core.value import plain_name, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable

@@ -258,11 +258,12 @@ class DryRun:
         "refuse": "refused",
     }
 
-    def __init__(self, context: RequestContext, reason: str) -> None:
+    def __init__(self, context: RequestContext, reason: str, *, identity: bool = False) -> None:
         self._context, self._reason = context, reason
         self._draft = EvaluatedProposal(
             atomic=False, tainted_by=lowest_trust_read(context), skip_erasure_check=not context.actor.may_decide
         )
+        self._draft.staged_state.proposes_identity = identity
 
     def evaluate(self, changes: Sequence[Change]) -> list[tuple[str, tuple[Reason, ...]]]:
         """Return the outcome that each change would have, with its reasons."""

@@ -1,0 +1,338 @@
+"""Users of five other systems move in: the commands of the page, and ten tasks of each system under its own words.
+
+Each store is written in the format of its system. A task is asked in the prompt or at the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepward import Actor, Memory
+from keepward.cli.main import main
+from keepward.interchange import load
+from support import five_systems
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "import-stores.md"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Call a command in an empty folder; return its exit code, its JSON answer and what it printed for people."""
+    for name in [name for name in os.environ if name.startswith("KEEPWARD_")]:
+        monkeypatch.delenv(name)
+    for name in ("HOME", "DATA"):
+        monkeypatch.setenv(f"KEEPWARD_{name}", str(tmp_path / name.lower()))
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")
+    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "off")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, code: int = 0) -> Any:
+        ended = main([*arguments, "--json"])
+        printed = capsys.readouterr()
+        assert ended == code, printed.err
+        return json.loads(printed.out)
+
+    return call
+
+
+def commands_of(heading: str) -> list[str]:
+    """Return the commands of one section of the page."""
+    section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\$ keepward (.*)$", section, re.MULTILINE)
+
+
+def moved(run: Callable[..., Any], heading: str) -> list[Any]:
+    """Run the commands of a section: try, import, approve, check."""
+    commands = commands_of(heading)
+    assert ["--dry-run" in commands[0], *(each.split()[0] for each in commands[:3])] == [
+        True,
+        "import",
+        "import",
+        "approve",
+    ]
+    answers = [run(*shlex.split(each)) for each in commands]
+    tried, done = answers[:2]
+    counts = ("total", "committed", "quarantined", "refused", "failed")
+    assert [tried[name] for name in counts] == [done[name] for name in counts]
+    assert (done["refused"], done["failed"], done["committed"] > 0) == (0, [], True)
+    return answers
+
+
+def moved_in(mem: Memory, path: Path) -> None:
+    """Import a store as its owner in a program, and approve what waits."""
+    done = load(mem, path)
+    assert (done.refused, done.failed) == (0, ())
+    for each in mem.pending():
+        mem.approve(each.id)
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Any) -> Any:
+    with Memory.open(
+        tmp_path / "m.db", config_dir=tmp_path / "c", embedder="hashed", actor=Actor.operator("olga"), clock=clock
+    ) as mem:
+        yield mem
+
+
+# --- the vault
+
+
+@pytest.fixture
+def vault(store: Memory, tmp_path: Path) -> Memory:
+    moved_in(store, five_systems.write_vault(tmp_path))
+    return store
+
+
+@pytest.fixture
+def orion(vault: Memory) -> Memory:
+    return vault.as_actor(Actor.agent("orion")).at(scope="/agents/orion")
+
+
+def test_the_commands_of_the_page_move_a_vault(run: Callable[..., Any], tmp_path: Path) -> None:
+    five_systems.write_vault(tmp_path)
+    answers = moved(run, "The JSONL vault of canon and register")
+    assert "Mission: stabilise the harbour runtime" in answers[3]["text"]
+    assert "imported too: 2 earlier versions" in answers[1]["notes"]
+    assert not [note for note in answers[1]["notes"] if note.startswith("left out")]
+    # An old id, its versions, and what was deleted.
+    assert run("get", "000000000004")["version"] == 3
+    assert run("get", "000000000005")["status"] == "retired"
+    # An agent updates a topic, promotes nothing by itself, and its noise goes nowhere.
+    updated = run("remember", "Projects: dashboard", "--key", "current_projects", "--kind", "state")
+    assert (updated["outcome"], run("get", "000000000004")["version"]) == ("committed", 4)
+    assert run("get", run("remember", "tick marker for burst 5")["id"])["tier"] == "episodic"
+    run("promote", "000000000009", "Read the tide tables first", "--as", "operator")
+    assert run("get", "000000000009")["stability"] == "permanent"
+
+
+def test_canon_and_topics_open_every_prompt(orion: Memory) -> None:
+    for objective in ("hello", "Write the release notes"):
+        text = orion.context(objective, purpose="act").text
+        assert "Mission: stabilise the harbour runtime" in text
+        assert "Never restart the pumps" in text
+        assert "current_projects: Projects: dashboard, pump upgrade, email integration" in text
+    assert "Reading list" not in orion.snapshot().text
+
+
+def test_a_line_without_a_tier_is_canon(orion: Memory) -> None:
+    assert "Ines founded the harbour office" in orion.snapshot().text
+
+
+def test_an_agent_sees_shared_and_its_own(orion: Memory) -> None:
+    text = orion.context("Who does what?").text
+    assert ("Orion watches the north quay" in text, "self_state" in text, "Elysia" in text) == (True, True, False)
+
+
+def test_a_deleted_memory_is_in_the_history_and_in_no_prompt(vault: Memory, orion: Memory) -> None:
+    assert "backup desk" not in orion.context("Where is the backup desk?").text
+    assert not [hit for hit in vault.recall("backup desk") if "backup desk" in hit.memory.text]
+    assert [each.record.status.value for each in vault.history("000000000005")] == ["active", "retired"]
+
+
+def test_versions_have_their_texts_and_dates(vault: Memory) -> None:
+    told = [(each.record.text, each.record.occurred_at.date().isoformat()) for each in vault.history("000000000004")]
+    assert told == [
+        ("Projects: dashboard", "2026-01-05"),
+        ("Projects: dashboard, pump upgrade", "2026-02-02"),
+        ("Projects: dashboard, pump upgrade, email integration", "2026-02-03"),
+    ]
+
+
+def test_what_an_agent_notes_after_reading_an_import_is_its_own(orion: Memory) -> None:
+    orion.recall("pumps")
+    noted = orion.remember("The pumps were serviced on Friday")
+    assert (noted.outcome, noted.record.heard) == ("committed", None)  # type: ignore[union-attr]
+    assert "serviced on Friday" in orion.context("When were the pumps serviced?", purpose="act").text
+
+
+def test_a_text_alike_is_a_duplicate_and_its_existing_one_is_named(vault: Memory) -> None:
+    outcome = vault.as_actor(Actor.agent("orion")).remember(
+        "mission: stabilise the harbour runtime, and add tools in layers"
+    )
+    assert (outcome.outcome, outcome.record.aliases) == ("duplicate", ("000000000001",))  # type: ignore[union-attr]
+
+
+def test_the_vault_can_be_written_again(vault: Memory, tmp_path: Path) -> None:
+    from keepward.interchange import write_legacy
+
+    write_legacy(vault, tmp_path / "again.jsonl")
+    lines = {each["id"]: each for each in map(json.loads, (tmp_path / "again.jsonl").read_text().splitlines())}
+    there = {each["id"]: each["text"] for each in five_systems.VAULT_LINES if each["id"] != "000000000005"}
+    assert {name: line["text"] for name, line in lines.items()} == there
+
+
+@pytest.mark.parametrize("how", ["untrusted", "agent"])
+def test_an_import_that_nobody_vouches_for_acts_on_nothing(store: Memory, tmp_path: Path, how: str) -> None:
+    path = five_systems.write_vault(tmp_path)
+    agent = store.as_actor(Actor.agent("orion"))
+    load(*((store, path) if how == "untrusted" else (agent, path)), untrusted=how == "untrusted")
+    assert {each.trust.label for each in store.list_memories(within="/")} <= {"import"}
+    assert "Reading list" not in agent.context("reading list", purpose="act").text
+
+
+# --- notes
+
+
+@pytest.fixture
+def ana(store: Memory, tmp_path: Path) -> Memory:
+    """The handle of an agent that talks with Ana, after her notes moved in."""
+    moved_in(store, five_systems.write_notes(tmp_path))
+    return store.as_actor(Actor.agent("bot")).user("ana")
+
+
+def test_the_commands_of_the_page_move_notes(run: Callable[..., Any], tmp_path: Path) -> None:
+    five_systems.write_notes(tmp_path)
+    answers = moved(run, "A table of notes in SQLite")
+    assert answers[3]["text"].index("I answer in one sentence") < answers[3]["text"].index("heights in metres")
+    # What is left out is said; no field is.
+    assert [note for note in answers[1]["notes"] if note.startswith("left out")] == [
+        "left out: 4 memories that are not active"
+    ]
+    # By kind, tag and job; the agent's tool, and an identity that waits.
+    assert len(run("list", "--user", "ana", "--kind", "summary")["items"]) == 7
+    assert [each["text"] for each in run("list", "--user", "ana", "--tag", "units")["items"]] == [
+        "Give heights in metres"
+    ]
+    assert run("get", "sum-7", "--user", "ana")["job"] == "job-7"
+    assert run("remember", "Ana likes the window seat", "--user", "ana")["outcome"] == "committed"
+    assert (
+        run("identity", "propose", "I sing.", "--user", "ana", "--as", "agent:bot", code=6)["outcome"] == "quarantined"
+    )
+
+
+def test_a_soul_opens_the_prompt_and_its_earlier_forms_do_not(ana: Memory) -> None:
+    text = ana.context("hello").text
+    assert text.startswith("## persona\\n\\nI answer in one sentence and never guess.")
+    assert ("at length" in text, "two sentences" in text) == (False, False)
+
+
+def test_rules_and_logs_of_a_user_are_in_the_users_prompt_only(ana: Memory, store: Memory) -> None:
+    assert "Give heights in metres" in ana.context("How high is the tide?", purpose="act").text
+    assert "Porto" in ana.context("Which tide table did I ask for?").text
+    assert "Mondays" not in ana.context("When does Bob want the report?").text
+    assert "Mondays" in store.user("bob").context("When do I want the report?").text
+
+
+@pytest.mark.parametrize("hidden", ["blood test", "old gate", "moved to the harbour office"])
+def test_sensitive_expired_and_superseded_notes_are_in_no_prompt(ana: Memory, hidden: str) -> None:
+    assert hidden not in ana.context("What about the blood test, the old gate and the office?").text
+
+
+def test_a_note_keeps_its_end_and_its_date(store: Memory, ana: Memory, clock: Any) -> None:
+    log = ana.get("log-1")
+    assert (log.occurred_at.date().isoformat(), log.expires_at.year) == ("2026-03-06", 2099)  # type: ignore[union-attr]
+    clock.instant = log.expires_at
+    assert "Porto" not in ana.context("Which tide table did I ask for?").text
+
+
+def test_a_rule_without_evidence_waits(store: Memory, tmp_path: Path) -> None:
+    load(store, five_systems.write_notes(tmp_path))
+    waiting = {step.after.text for each in store.pending() for step in each.steps}
+    assert waiting == {"Greet Ana in Portuguese", "I answer in one sentence and never guess."}
+
+
+# --- blocks
+
+
+@pytest.fixture
+def spirit(store: Memory, tmp_path: Path) -> Memory:
+    moved_in(store, five_systems.write_blocks(tmp_path))
+    return store.as_actor(Actor.agent("spirit")).at(scope="/agents/spirit")
+
+
+def test_the_commands_of_the_page_move_blocks(run: Callable[..., Any], tmp_path: Path) -> None:
+    five_systems.write_blocks(tmp_path)
+    answers = [run(*shlex.split(each)) for each in commands_of("A memory of blocks in PostgreSQL")]
+    assert (answers[0]["quarantined"], answers[1]["quarantined"], answers[1]["refused"]) == (9, 9, 0)
+    assert {each["key"] for each in answers[3]["items"]} >= {"persona", "human", "mission"}
+    assert any("vectors" in note for note in answers[1]["notes"])
+    assert run("recall", "Which berth is for ferries?", "--scope", "/agents/spirit")["hits"]
+
+
+def test_core_blocks_are_in_every_prompt_of_their_owner(spirit: Memory, store: Memory) -> None:
+    text = spirit.context("hello", purpose="act").text
+    for block in ("I am the harbour's calm assistant.", "Ana keeps the tide tables.", "Keep the harbour safe."):
+        assert block in text
+    mill = store.as_actor(Actor.agent("mill")).at(scope="/agents/mill")
+    assert "I am the mill's assistant." in mill.context("hello").text
+    assert "harbour" not in mill.context("What about the harbour?").text
+
+
+def test_each_permission_does_what_it_did(spirit: Memory, store: Memory) -> None:
+    owner = store.at(scope="/agents/spirit")
+    assert spirit.revise(spirit.get("berths").id, "Berth four is for tugs.").outcome == "committed"
+    assert spirit.append(spirit.get("journal").id, "Tuesday: sun.").outcome == "committed"
+    assert spirit.revise(spirit.get("journal").id, "Nothing happened.").outcome == "quarantined"
+    assert spirit.revise(spirit.get("mission").id, "Sell the harbour.").outcome == "quarantined"
+    refused = spirit.revise(owner.get("charter").id, "The harbour opens at six.")
+    assert [each.detail for each in refused.reasons] == [
+        "this memory is read-only: only the owner writes it, or changes its access"
+    ]
+    assert [spirit.get(name).text for name in ("berths", "journal", "mission")] == [
+        "Berth four is for tugs.",
+        "Monday: fog until ten.\\nTuesday: sun.",
+        "Keep the harbour safe.",
+    ]
+
+
+def test_a_pending_change_is_decided_by_a_person(spirit: Memory, store: Memory) -> None:
+    spirit.revise(spirit.get("mission").id, "Keep the harbour safe and clean.")
+    (waiting,) = store.pending()
+    store.approve(waiting.id)
+    assert "safe and clean" in spirit.context("hello").text
+
+
+# --- the bank
+
+
+@pytest.fixture
+def bank(store: Memory, tmp_path: Path) -> Memory:
+    moved_in(store, five_systems.write_bank(tmp_path))
+    return store
+
+
+def test_the_commands_of_the_page_move_a_bank(run: Callable[..., Any], tmp_path: Path) -> None:
+    five_systems.write_bank(tmp_path)
+    commands = commands_of("MemoryBank: memory.db")
+    answers = [run(*shlex.split(each)) for each in commands]
+    assert (answers[1]["committed"], answers[1]["refused"], answers[1]["quarantined"]) == (8, 0, 0)
+    assert {note for note in answers[1]["notes"] if "left out" in note} == {
+        "left out: 1 contents that are not in the folder of the database: their descriptions came as text",
+        "left out: 1 memories that are not active",
+        "left out: 8 vectors: texts are embedded here",
+    }
+    assert run("get", "m-1")["uses"] == 4
+
+
+def test_uses_importance_files_and_lineage_come_along(bank: Memory) -> None:
+    first, picture, derived = (bank.get(name) for name in ("m-1", "m-3", "m-7"))
+    assert (first.uses, first.importance, bank.get("m-2").uses) == (4, 0.7, 3)
+    assert (bank.read_blob(picture.blob or ""), picture.metadata["file"]) == (five_systems.BOARD, "board.png")
+    assert derived.derived_from == (bank.get("m-6").id,)
+    assert bank.get("m-5").metadata["services"] == 5
+
+
+def test_earlier_uses_teach_importance_nothing_twice(bank: Memory, clock: Any) -> None:
+    clock.move(days=1)
+    before = bank.get("m-1").stored_importance
+    bank.run_job("reinforce", force=True)
+    assert bank.get("m-1").stored_importance == before
+
+
+def test_a_vector_finds_and_filters_hold(bank: Memory) -> None:
+    from support.embedders import embedder
+
+    ((vector),) = [embedder("hashed").embed(["photo of the board"])[0]]
+    found = bank.recall(vector=vector, limit=3)
+    assert found[0].memory.text == "Photo of the departures board"
+    assert {hit.memory.content_type.value for hit in bank.recall("health", where={"content_type": "structured"})} <= {
+        "structured"
+    }
