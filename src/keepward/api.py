@@ -243,6 +243,7 @@ class MemoryAPI(ABC):
         as_of: AsOf = None,
         format: Format = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
+        summaries: int = 0,
         without: Sequence[str] = (),
         preview: bool = False,
     ) -> CompiledContext:
@@ -252,6 +253,8 @@ class MemoryAPI(ABC):
         else was said about the same: usually 3 to 6 lines. A store of at most twenty short memories is recalled whole.
         With ``budget_tokens``, the best memories fill the budget, which limits the complete context. Nothing is
         recalled for greetings, thanks and bare arithmetic. A request for advice recalls the ten best.
+
+        ``summaries=5`` adds the five newest summaries, whatever the objective. None of them is sensitive.
 
         A core block that is missing or was edited outside Keepward is an error, unless ``without`` lists its key or id.
         A valid block is never left out.

@@ -19,6 +19,7 @@ from keepward.jobs.runner import job_states
 from keepward.machine.backup_list import DUE_AFTER, backup_status
 from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import tokens
+from keepward.services.reading.contexts import missing_files
 from keepward.services.reading.learned_order import reranker_status
 from keepward.services.reading.memory_tests import newest_run
 from keepward.services.reading.reindex import uses_database_index
@@ -122,7 +123,7 @@ def _status(context: RequestContext) -> dict[str, Any]:
         "counter": context.engine.counter.name,
         **facts,
         "candidates": "database" if uses_database_index(context.engine, context.tenant) else "process",
-        "notes": context.store.notes(),
+        "notes": [*context.store.notes(), *missing_files(context)],
         "capacity": {
             str(tier): {
                 "live": by_tier.get(str(tier), 0),

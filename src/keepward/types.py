@@ -391,6 +391,9 @@ PARAMETERS: Mapping[str, Any] = {
         list[Annotated[str, Meta(min_length=1, max_length=200)]],
         Meta(description="Core blocks, by key or id, that may be missing if they are invalid.", max_length=100),
     ],
+    "context.summaries": Annotated[
+        int, Meta(description="How many of the newest summaries to add, whatever the objective.", ge=0, le=5)
+    ],
     "context.preview": Annotated[bool, Meta(description="Store no receipt, and explain every candidate.")],
     "snapshot.without": _described(Lines, "Core blocks, by key or id, that may be missing if they are invalid."),
     "memory_block.seen": Annotated[

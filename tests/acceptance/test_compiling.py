@@ -62,6 +62,17 @@ def test_expired_replaced_and_sensitive_memories_are_excluded_with_reasons(mem: 
     assert why == {over.id: "expired", secret.id: "sensitive"}
 
 
+@pytest.mark.promise("A64")
+@pytest.mark.parametrize("objective", ["hello", "Which colour has quay 3?"])
+def test_a_context_begins_with_the_snapshot_however_many_rules_there_are(owner: Memory, objective: str) -> None:
+    for number in range(13):
+        committed_record(
+            owner.remember(f"Quay {number} is painted in colour {number * 7}", kind="rule", stability="permanent")
+        )
+    snapshot = owner.snapshot().text
+    assert (owner.context(objective).text.startswith(snapshot), snapshot.count("[rule")) == (True, 10)
+
+
 @pytest.mark.promise("B40")
 def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], clock: Any) -> None:
     mem = opened("twenty", policy=Policy(max_items=20)).as_actor(Actor.agent())

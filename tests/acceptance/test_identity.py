@@ -279,6 +279,16 @@ def test_the_file_alone_is_the_persona_and_the_block_without_it(
         assert memory.context("", as_of=at).text == ""
 
 
+@pytest.mark.promise("C6")
+def test_a_missing_file_is_an_error_and_a_note(filed: Memory, page: Path) -> None:
+    page.unlink()
+    context, note = filed.context("hello"), "there is no file IDENTITY.md, which `identity` names"
+    assert context.receipt is not None
+    for notes in (context.notes, [each.detail for each in context.receipt.reasons], filed.status()["notes"]):
+        assert note in " ".join(notes)
+    assert (checked(filed).ok, checked(filed).detail) == (False, "there is no file IDENTITY.md")
+
+
 def test_a_preview_shows_the_persona_in_its_parts(filed: Memory) -> None:
     previewed = filed.context("who are you", preview=True)
     assert FIRST in previewed.text

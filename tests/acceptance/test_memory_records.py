@@ -727,8 +727,10 @@ def test_full_tier_drops_the_least_important_then_least_used(opened: Callable[..
         gone = []
         for text in ("Rope is cheap", "Fog came early"):
             kept_ids = {each.id for each in memory.list_memories()}
-            assert agent.remember(text, importance=0.9).outcome == "committed"
+            outcome = agent.remember(text, importance=0.9)
             gone += sorted(kept_ids - {each.id for each in memory.list_memories()})
+            (told,) = [each.detail for each in outcome.reasons if each.code == "made_room"]
+            assert (outcome.outcome, gone[-1] in told) == ("committed", True)
         assert gone == [faded.id, idle.id]
         assert memory.get(idle.id).status.value == "archived"
 

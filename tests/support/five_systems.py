@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 #: Names of the files, as on the pages about moving.
-VAULT, NOTES, BLOCKS, BANK, TIERS = "vault.jsonl", "notes.db", "blocks.jsonl", "state/memory.db", "memory"
+VAULT, NOTES, BLOCKS, BANK, TIERS = "vault.jsonl", "notes.db", "blocks.jsonl", "state/memory.db", "memory.json"
 
 
 def _line(number: int, text: str, **fields: Any) -> dict[str, Any]:
@@ -180,5 +180,41 @@ def write_bank(folder: Path) -> Path:
     return path
 
 
+#: A memory of tiers: its core blocks, and entries with their provenance, quests, sessions and times to live.
+TIERED = {
+    "core": {
+        "persona": {"content": "I am the harbour's governed assistant.", "provenance": "soul:v3"},
+        "human": {"content": "Ana prefers short answers.", "provenance": [{"type": "user_message", "ref": "msg-1"}]},
+        "mission": {"content": "Keep the quays open.", "confidence": 0.95},
+        "operating_rules": {"content": "Verify before delivery.", "confidence": 0.9},
+        "workspace_state": {"content": "Working on quay seven.", "updated_at": "2026-02-20T08:00:00Z"},
+    },
+    "working": [
+        {"id": "w-1", "content": "Plan: inspect the cranes first", "quest_id": "q7", "ttl_hours": 876000,
+         "created_at": "2026-02-20T08:00:00Z", "provenance": "inference"},
+        {"id": "w-2", "content": "Plan: paint the gate", "quest_id": "q8", "ttl_hours": 876000,
+         "created_at": "2026-02-20T08:00:00Z"},
+        {"id": "w-3", "content": "Call the old yard", "quest_id": "q7", "ttl_hours": 1,
+         "created_at": "2026-02-20T08:00:00Z"},
+    ],
+    "episodic": [
+        {"id": "e-1", "content": "The storm closed quay two", "session_id": "s-4", "created_at": "2026-02-18T08:00:00Z"},
+        {"id": "e-2", "type": "summary", "content": "Session 4: the storm and its repairs", "session_id": "s-4",
+         "created_at": "2026-02-18T20:00:00Z"},
+    ],
+    "archival": [
+        {"id": "a-1", "content": "Quay seven was rebuilt in 1987", "confidence": 0.85, "tags": ["history"],
+         "provenance": [{"type": "document", "ref": "harbour-book"}], "created_at": "2026-02-10T08:00:00Z"},
+        {"id": "a-2", "content": "Quay nine was sold", "status": "quarantined", "created_at": "2026-02-10T08:00:00Z"},
+    ],
+}  # fmt: skip
+
+
+def write_tiers(folder: Path) -> Path:
+    path = folder / TIERS
+    path.write_text(json.dumps(TIERED, indent=2))
+    return path
+
+
 #: What writes each store, with the name of its file.
-WRITERS = {write_vault: VAULT, write_notes: NOTES, write_blocks: BLOCKS, write_bank: BANK}
+WRITERS = {write_vault: VAULT, write_notes: NOTES, write_blocks: BLOCKS, write_bank: BANK, write_tiers: TIERS}

@@ -76,7 +76,7 @@ def compile_context(inputs: CompileInput) -> CompileResult:
 def snapshot(inputs: CompileInput) -> CompileResult:
     """Assemble what is injected for every objective: core memories, pinned ones and keyed state.
 
-    It contains neither identity document nor user file, and has no cap on pinned rules.
+    It contains neither identity document nor user file. A context begins with the same sections.
 
     Raises:
         ContextTooSmall: as in ``compile_context``.
@@ -142,12 +142,9 @@ class _ContextBuilder:
         for entry in entries:
             record = entry.record
             if entry.section == "pinned" and record.kind is Kind.RULE and record.id not in rules:
-                if self._mode == "context":
-                    self._reasons[entry.key] = compile_reason(
-                        "cap", f"a context pins the {MAX_PINNED_RULES} newest rules"
-                    )
-                    continue
-            elif entry.section == "recalled":
+                self._reasons[entry.key] = compile_reason("cap", f"a context pins the {MAX_PINNED_RULES} newest rules")
+                continue
+            if entry.section == "recalled":
                 entry.has_candidate_sources = record.kind is Kind.SUMMARY and not ids.isdisjoint(record.derived_from)
                 # A band is the best remaining entry and those that score at least ``SCORE_BAND_RATIO`` of it.
                 if not entry.has_candidate_sources and (band < 0 or entry.strength < SCORE_BAND_RATIO * best):

@@ -108,6 +108,7 @@ class Replace(Data):
     confidence: float | None = None
     importance: float | None = None
     sensitivity: str | None = None
+    access: str | None = None
     #: New time to live from now; None removes it.
     ttl: timedelta | None = UNSET
     consent: bool = False
@@ -161,6 +162,7 @@ class ChangedFields(TypedDict, total=False):
     confidence: float | None
     importance: float | None
     sensitivity: SensitivityName | None
+    access: AccessName | None
     ttl: Duration | None
     consent: bool
 

@@ -419,6 +419,8 @@ def _replace(change: changes.Replace, before: Record, context: ChangeContext) ->
         # Only the owner may declare a sensitive memory normal.
         if sensitivity is Sensitivity.SENSITIVE or context.actor.is_owner:
             after["sensitivity"] = sensitivity
+    if change.access is not None:
+        after["access"] = _enum_member(Access, change.access, "access")
     return replace(before, **after)
 
 

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput
-from keepward.interchange import chats, legacy, markdown, messages, peers, records, tables, tabular, vault
+from keepward.interchange import chats, legacy, markdown, messages, peers, records, tables, tabular, tiers, vault
 from keepward.interchange.archive import Bundle, open_bundle
 from keepward.interchange.parsing import PROBED_LINES, SQLITE_MAGIC, ImportSource, Row
 from keepward.interchange.run import Imported, ImportRun, LineResult
@@ -45,6 +45,7 @@ Format = Literal[
     "notes-table",
     "block-tables",
     "memory-bank",
+    "tiers",
     "csv",
     "lines",
 ]
@@ -211,6 +212,7 @@ READERS: dict[Format, ImportFormat] = {
     "letta": ImportFormat(peers.is_letta, peers.read_letta),
     "zep": ImportFormat(peers.is_zep, peers.read_zep),
     "block-tables": ImportFormat(tables.is_block, tables.read_blocks),
+    "tiers": ImportFormat(tiers.detect, tiers.read),
     "langgraph": ImportFormat(_never, tables.read_langgraph),
     "notes-table": ImportFormat(_never, tables.read_notes),
     "memory-bank": ImportFormat(_never, tables.read_memory_file),

@@ -17,7 +17,7 @@ from keepward.core.commit import Reason, Step
 from keepward.core.escaping import escape_label, one_line, quoted
 from keepward.core.journal import Version
 from keepward.core.json_form import to_json
-from keepward.core.memory import Kind, Sensitivity, Tier
+from keepward.core.memory import Access, Kind, Sensitivity, Tier
 from keepward.core.proposal import NEGATIVE_DECISIONS, Outcome, Proposal, is_too_long_for_tier
 from keepward.core.query import CONTEXT_LEGEND, Purpose
 from keepward.core.results import changed_fields, outcome_summary
@@ -62,6 +62,7 @@ class WriteFields(TypedDict, total=False):
     consent: Annotated[bool, Meta(description="The person consents.")]
     subject: str
     tags: list[str]
+    access: Access
     reason: str
 
 

@@ -123,6 +123,8 @@ class ContextRequest:
     as_of: AsOf = None
     format: Format = "markdown"
     include_sensitive: bool = False
+    #: Number of the newest summaries that are recalled whatever the objective.
+    summaries: int = 0
     #: Core blocks, by key or id, that may be missing if they are corrupt.
     without: Collection[str] = ()
     #: Ids of memories that are not recalled again.
@@ -236,6 +238,8 @@ def gather(
     result = Recall(hits=(), used=(), notes=(), head=at.head.name, now=at.now)
     if objective.strip():
         result = input_reader.add_recalled(objective)
+    if on and request.summaries:
+        input_reader.add_newest_summaries()
     sections = input_reader.sections
     inputs = CompileInput(
         objective=redact_personal_data(redact_secrets(objective)),
@@ -268,7 +272,7 @@ def gather(
         missing = unreadable_memories(context, everything, live_at=at.now, tiers=(Tier.CORE.value,))
         unreadable |= {memory.id: memory for memory in missing}
     withheld = sorted(unreadable.values(), key=lambda memory: memory.id or "~")
-    notes = (*result.notes, *input_reader.notes, *unreadable_notes(withheld))
+    notes = (*result.notes, *input_reader.notes, *unreadable_notes(withheld), *(missing_files(context) if on else ()))
     return GatheredInput(inputs=inputs, used=result.used, notes=notes, withheld=withheld)
 
 
@@ -458,6 +462,27 @@ class _InputReader:
                     self.unlisted[why.code] += 1
         return ranking.result
 
+    def add_newest_summaries(self) -> None:
+        """Let the newest summaries come before all other recalled memories."""
+        summaries = self._find({"kinds": (Kind.SUMMARY.value,), "tiers": (Tier.EPISODIC.value,)})
+        shown = [
+            record
+            for record in summaries
+            if self._is_admissible(record)
+            and record.sensitivity is Sensitivity.NORMAL
+            and record.stability is not Stability.PERMANENT
+            and record.id not in self.request.seen
+        ]
+        newest = sorted(shown, key=lambda record: (record.said_at, record.id), reverse=True)[: self.request.summaries]
+        chosen = {record.id for record in newest}
+        strongest = max((each.strength or 0.0 for each in self.candidates), default=0.0)
+        asked = [
+            ContextCandidate(record=record, score=0.0, strength=strongest, parts={}, weak=True, level=Trust.OWNER)
+            for record in newest
+        ]
+        self.candidates = [*asked, *(each for each in self.candidates if each.record.id not in chosen)]
+        self.excluded = [each for each in self.excluded if each[0] not in chosen]
+
     @property
     def _room(self) -> int:
         """Tokens for recalled memories."""
@@ -606,6 +631,16 @@ class _InputReader:
                 if other.id in records:
                     chosen.add_related(hit, other, records[other.id])
         return shown
+
+
+def missing_files(context: RequestContext) -> tuple[str, ...]:
+    """Return a note for each file of the settings, identity or about the user, that does not exist."""
+    files = {"identity": context.engine.identity, "user_file": context.engine.user_file}
+    return tuple(
+        f"there is no file {file.name}, which `{setting}` names: write it, or take it out of the settings"
+        for setting, file in files.items()
+        if file.name is not None and file() is None
+    )
 
 
 def _redact_document(document: tuple[str, str] | None) -> tuple[str, str] | None:

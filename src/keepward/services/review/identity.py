@@ -90,7 +90,7 @@ def check(context: RequestContext) -> Check:
     now = context.engine.identity()
     if now is None:
         remedy = f"write {name}, or take it out of the settings: then the core block is the persona"
-        return Check(name="identity", ok=block is None, detail=f"there is no file {name}", remedy=remedy)
+        return Check(name="identity", ok=False, detail=f"there is no file {name}", remedy=remedy)
     if block is None or not _diff(name, now[1], block.text):
         return Check(name="identity", ok=True, detail=f"{name} is the persona")
     detail = f"{name} is the persona, and differs from the text that was approved last"

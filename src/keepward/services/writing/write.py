@@ -549,6 +549,8 @@ def _evaluate_change(
     view = gates.view
     if view is not None and view.spare is not None and makes_room(gates.case, view, context.policy):
         archive = Archive(id=view.spare.id)
+        detail = f"the tier is full: {view.spare.id} is archived to make room; `restore` brings it back"
+        result.reasons = (*result.reasons, Reason(gate="capacity", code="made_room", detail=detail))
         evaluated.add(result, archive, view.spare, apply(archive, view.spare, change_context))
     if isinstance(change, Insert) and change.vector is not None and context.embedder is not None:
         # Used only if no gate rewrites the text; see ``StagedState.features``.
