@@ -118,8 +118,9 @@ class MemoryAPI(ABC):
     @operation("GET /memory/search", by="services.reading.queries:recall", right="read", tool="recall")
     def recall(
         self,
-        query: str,
+        query: str = "",
         *,
+        vector: Sequence[float] | None = None,
         limit: int = 10,
         purpose: Purpose = "answer",
         as_of: AsOf = None,
@@ -129,6 +130,8 @@ class MemoryAPI(ABC):
         **filters: Unpack[SearchFilters],
     ) -> Recall:
         """Return the memories most relevant to a query, best first. Filters apply before the limit.
+
+        ``vector`` is the query's embedding by the model of the store, with or without its text; not over HTTP.
 
         A score is from 0 to 1; ``parts`` of a hit shows its components. Hits with a score below ``floor`` are left out.
         A hit is ``weak`` if it does not bear on the query: its score is far below the best one, or it has neither a

@@ -356,6 +356,8 @@ PARAMETERS: Mapping[str, Any] = {
     "list_memories.offset": Annotated[int, Meta(description="Number of items to skip.", ge=0, le=2**53)],
     "list_memories.ascending": Annotated[bool, Meta(description="Smallest or oldest first; names from z to a.")],
     "floor": _described(Threshold, "Minimum similarity, from 0 to 1."),
+    "recall.query": Annotated[Question, Meta(description="What to search for."), RequiredInJson],
+    "recall.vector": Annotated[list[float], Local],
     "recall.floor": Annotated[
         Threshold,
         Meta(description="Minimum score of a hit; without it all hits are returned, weak ones marked."),

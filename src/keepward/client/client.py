@@ -291,6 +291,8 @@ class Client(Handles):
         local = {name: value for name, value in local.items() if value is not None}
         if local.pop("kind", "write") != "write":
             raise InvalidInput("`kind` is always 'write' over HTTP: leave it out")
+        if "vector" in local:
+            raise InvalidInput("a server embeds the query itself: leave `vector` out, and give the query")
         if "predicate" in local:
             raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
         return encoding.call_operation(about, sent, self._transport, **local)

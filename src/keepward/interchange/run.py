@@ -333,7 +333,8 @@ class ImportRun:
             return
         if parents:
             # Parents must be stored first.
-            if any(other["aliases"][:1] in {(parent,) for parent in parents} for _, other in self._next):
+            unstored = {alias for _, other in self._next for alias in other["aliases"][:1]}
+            if not unstored.isdisjoint(parents):
                 self._flush()
             self._link(item, parents)
         keyed = item.get("key") is not None or item["tier"] == Tier.CORE

@@ -317,7 +317,8 @@ def duration(name: str, value: Any) -> timedelta:
         raise InvalidInput(f"{name}: {exc}") from exc
 
 
-def _vector(name: str, value: Any) -> tuple[float, ...]:
+def parse_vector(name: str, value: Any) -> tuple[float, ...]:
+    """Return a vector of length one."""
     try:
         numbers = tuple(float(number) for number in value)
     except (TypeError, ValueError, OverflowError) as exc:
@@ -338,7 +339,7 @@ _FIELD_READERS: Mapping[str, ArgumentReader] = {
     "metadata": _object,
     "occurred_at": instant,
     "to_version": _reader_of_field("if_version"),
-    "vector": _vector,
+    "vector": parse_vector,
 }
 #: The same for one item of many, whose invalid values a gate reports.
 _GATED_FIELD_READERS: Mapping[str, ArgumentReader] = {

@@ -477,7 +477,7 @@ class _InputReader:
         chosen = {record.id for record in newest}
         strongest = max((each.strength or 0.0 for each in self.candidates), default=0.0)
         asked = [
-            ContextCandidate(record=record, score=0.0, strength=strongest, parts={}, weak=True, level=Trust.OWNER)
+            Entry(record=record, score=0.0, strength=strongest, parts={}, weak=True, level=Trust.OWNER)
             for record in newest
         ]
         self.candidates = [*asked, *(each for each in self.candidates if each.record.id not in chosen)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 from msgspec.structs import replace
@@ -13,8 +13,9 @@ from keepward.core.memory import Record, Status, as_read
 from keepward.core.principals import RESERVED_SCOPE, parse_scope
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall, SearchFilters
 from keepward.core.value import plain_key, plain_name, to_micros
+from keepward.errors import InvalidInput
 from keepward.gates.content import redact_personal_data, redact_secrets
-from keepward.services.arguments import instant, valid_scope
+from keepward.services.arguments import instant, parse_vector, valid_scope
 from keepward.services.reading import lists
 from keepward.services.reading import recall as read
 from keepward.services.reading.recall import models_used
@@ -38,8 +39,9 @@ _COUNTED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "below
 def recall(
     context: RequestContext,
     /,
-    query: str,
+    query: str = "",
     *,
+    vector: Sequence[float] | None = None,
     limit: int = 10,
     purpose: Purpose = "answer",
     as_of: AsOf = None,
@@ -49,13 +51,19 @@ def recall(
     **filters: Unpack[SearchFilters],
 ) -> Recall:
     """Answer a query; save a receipt if the caller asked for one or the read must be recorded."""
+    if vector is not None:
+        vector = parse_vector("vector", vector)
+    if not query.strip():
+        if vector is None:
+            raise InvalidInput("recall needs a query, or the `vector` of one")
+        # Only a vector is compared, so no order by words can be learned.
+        order = "cosine"
     parsed, reader = search_filters(context, filters)
     if any(filters.get(name) is not None for name in _LISTED):
         ids, scopes = lists.matching_ids(context, parsed, reader, as_of=as_of)
         parsed = replace(parsed, ids=ids, scopes=scopes or parsed.scopes, below=None, session=None)
-    result = read.search(
-        context, query, parsed, limit=limit, purpose=purpose, as_of=as_of, order=order, within=reader.below
-    )
+    options: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order}
+    result = read.search(context, query, parsed, within=reader.below, vector=vector, **options)
     result = read.deliver(context, parsed, result, floor=floor, is_past=as_of is not None)
     new_taint = record_read(context, [hit.memory for hit in result.hits])
     if receipt or new_taint is not None:

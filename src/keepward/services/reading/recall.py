@@ -41,6 +41,7 @@ from keepward.services.request_context import Engine, RequestContext
 from keepward.services.search.database_candidates import gather_candidates
 from keepward.services.search.features import (
     embedder_id,
+    given_vector,
     known_embedder_id,
     mean_advice_vector,
     model_scale,
@@ -143,6 +144,7 @@ def search(
     gated: bool = True,
     order: str = "learned",
     within: str | None = None,
+    vector: Sequence[float] | None = None,
 ) -> Recall:
     """Return the memories most relevant to a query, best first; weak ones are marked. No use is counted.
 
@@ -150,7 +152,9 @@ def search(
     those below it. ``withheld`` names corrupt memories that were ranked; no note mentions them yet.
     """
     at = read_point(context, as_of)
-    ranking = rank(context, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
+    ranking = rank(
+        context, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order, vector=vector
+    )
     result, ranked = ranking.result, ranking.hits
     read = (
         VisibleReader(context).within(within).records([row.id for row in ranked], as_of=at.seq)
@@ -218,6 +222,7 @@ def rank(
     order: str = "learned",
     min_trust: Trust = Trust.UNKNOWN,
     related: bool = False,
+    vector: Sequence[float] | None = None,
 ) -> Ranking:
     """Rank memories without reading them.
 
@@ -230,7 +235,7 @@ def rank(
         return Ranking(result=off)
     user = filters.subject or user_of(context.scope)
     names = () if user is None else (user, *(context.names if user == user_of(context.scope) else ()))
-    parsed, notes = _parse_query(context.engine, query, at.now, names)
+    parsed, notes = _parse_query(context.engine, query, at.now, names, vector)
     allowed = replace(
         filters,
         now=to_micros(at.now),
@@ -363,8 +368,13 @@ def _index(
     return index, 0 if complete else lacking
 
 
-def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str]) -> tuple[Query, list[str]]:
-    """Parse a query. "I" and "the user" in it mean the person with these names, whose id comes first."""
+def _parse_query(
+    engine: Engine, text: str, now: datetime, names: Sequence[str], vector: Sequence[float] | None
+) -> tuple[Query, list[str]]:
+    """Parse a query. "I" and "the user" in it mean the person with these names, whose id comes first.
+
+    A given ``vector`` is that of the text; the embedder is not asked for one.
+    """
     # "yesterday" names a day in a question as it does in a memory.
     days = named_days(text, to_micros(now))
     words = tuple(terms("\n".join((text, *(day.phrase for day in days)))))
@@ -376,9 +386,15 @@ def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str])
     if renamed is not None:
         parsed = dataclasses.replace(parsed, names=tuple(terms(" ".join(names))))
     if engine.embedder is None:
+        if vector is not None:
+            raise InvalidInput("a store without an embedder has no vectors to compare: leave the vector out")
         return parsed, ["no embedder: found by words alone"]
+    renamed = renamed if vector is None else None
     try:
-        vectors = query_vectors_of(engine.embedder, [text] if renamed is None else [text, renamed])
+        if vector is not None:
+            vectors = given_vector(engine.embedder, vector)
+        else:
+            vectors = query_vectors_of(engine.embedder, [text] if renamed is None else [text, renamed])
         common = mean_advice_vector(engine.embedder, engine.advice_vectors) if advice else None
         scale = model_scale(engine.embedder, engine.model_scales)
         model = embedder_id(engine.embedder)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from keepward.core.memory import ContentType, Kind, Record, is_textless
 from keepward.core.principals import Trust
 from keepward.core.value import to_micros
-from keepward.errors import ModelUnavailable
+from keepward.errors import InvalidInput, ModelUnavailable
 from keepward.gates.detectors.near_duplicate import NormalizedText, normalise
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
@@ -183,6 +183,13 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
         ModelUnavailable: the embedder is unavailable, fails, or returns something else than it promises.
     """
     return _checked_vectors(embedder, "embed", texts)
+
+
+def given_vector(embedder: Embedder, vector: Sequence[float]) -> NDArray[np.float32]:
+    """Return the vector of a query that its caller computed, as ``query_vectors_of`` returns it for one text."""
+    if len(vector) != embedder.dim:
+        raise InvalidInput(f"the vector has {len(vector)} numbers, those of this store have {embedder.dim}")
+    return np.asarray([vector], dtype=np.float32)
 
 
 def query_vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
