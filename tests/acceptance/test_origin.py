@@ -415,7 +415,7 @@ def test_an_owner_vouches_for_an_import_by_naming_the_source(owner: Memory) -> N
 
 
 def test_an_agent_that_names_a_source_vouches_for_nothing(owner: Memory, mem: Memory) -> None:
-    brought = committed_record(owner.remember("Ana drinks tea", tier="archival", source="import"))
+    brought = committed_record(mem.remember("Ana drinks tea", tier="archival", source="import"))
     outcome = mem.revise(brought.id, source="operator", reason="checked")
     assert (outcome.outcome, codes(outcome), owner.get(brought.id)) == ("duplicate", {"unchanged"}, brought)
 

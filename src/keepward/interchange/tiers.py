@@ -25,11 +25,12 @@ _PARTS = {
     **dict.fromkeys(("episodic", "episodic_memory"), "episodic"),
     **dict.fromkeys(("archival", "archival_memory"), "archival"),
 }
-_TIERS = frozenset(_PARTS.values())
+#: Tuples, because a field of a damaged entry may be a list.
+_TIERS = tuple(dict.fromkeys(_PARTS.values()))
 _KINDS = {"summary": "summary", "document": "document", "rule": "rule", "pattern": "fact", "receipt": "document"}
 _QUESTS = ("quest_id", "task_id", "namespace")
 _TEXTS = ("content", "text")
-_ACTIVE = {None, "", "active", "verified", "committed", "promoted"}
+_ACTIVE = (None, "", "active", "verified", "committed", "promoted")
 _PERSONA = CORE_BLOCKS[0]
 
 

@@ -227,7 +227,7 @@ def test_a_memory_bank_preserves_pictures_lineage_and_importance(mem, folder):
     assert (child.derived_from, child.tags, child.importance) == ((parent.id,), ("pier",), 0.8)
     assert child.metadata == {"page": 2, "bank": {"source": "extracted"}}
     assert (parent.content_type.value, mem.read_blob(parent.blob)) == ("image", foreign.PICTURE)
-    assert {"left out: 1 fields `access_count`", "left out: 1 memories that are not active"} <= {*done.notes}
+    assert {"left out: 1 memories that are not active", "left out: 1 vectors: texts are embedded here"} <= {*done.notes}
 
 
 @pytest.mark.parametrize("place", ["blobs/gone.png", "../outside.png", "/etc/hostname"])
