@@ -21,7 +21,8 @@ from keepward.interchange import load
 from support import five_systems
 from support.embedders import embedder
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "import-stores.md"
+HOWTO = Path(__file__).resolve().parents[2] / "docs" / "howto"
+PAGES = "".join((HOWTO / name).read_text() for name in ("import-stores.md", "import-tiers.md"))
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 def commands_of(heading: str) -> list[str]:
     """Return the commands of one section of the page."""
-    section = PAGE.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    section = PAGES.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     return re.findall(r"^\$ keepward (.*)$", section, re.MULTILINE)
 
 

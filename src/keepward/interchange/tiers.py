@@ -1,7 +1,7 @@
 """A memory of tiers as JSON: core blocks, and entries of working, episodic and archival memory.
 
 Accepted are an object with a part for each tier, an object of core blocks, a list of entries, and one entry a line. A
-part is a list of entries, or an object with entries by id. docs/howto/import-stores.md says how each field is imported.
+part is a list of entries, or an object with entries by id. docs/howto/import-tiers.md says how each field is imported.
 """
 
 from __future__ import annotations
