@@ -30,13 +30,13 @@ ACTORS = {
     "owner": Actor.operator("olga"),
 }
 #: The source of the other memory that an operation needs.
-WRITTEN = {"archival": "import", "core": "inference"}
+WRITTEN = {"archival": "web", "core": "inference"}
 #: How the tables of the page are headed, and where their memories live.
 TABLES = {"Archival memory": ("archival", None), "A core block": ("core", "mission")}
 MARKS = {"committed": "yes", "quarantined": "waits", "refused": "no"}
 #: What is in the archive is trusted no more than who asks, so that access alone decides; `origin` tries the rest.
 WHERE = {
-    "archival": {"tier": "archival", "source": "import"},
+    "archival": {"tier": "archival", "source": "web"},
     "core": {"tier": "core", "key": "mission", "confidence": 0.9},
 }
 

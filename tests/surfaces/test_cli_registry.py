@@ -67,6 +67,7 @@ OWN = {
     "forget": {"matching", "yes"},
     "list": {"everything"},
     "pending": {"everything", "limit"},
+    "approve": {"source"},
     "bisect": {"file", "only"},
     "erase": {"apply", "certificate", "html"},
 }
