@@ -330,7 +330,8 @@ def tag_text(text: str) -> str:
 def show_invisible(text: str) -> str:
     """Write every invisible, bidirectional, control and tag character as ``⟦U+200B⟧``; the rest unchanged.
 
-    Blanks other than the plain one are shown too, and lone surrogates; tab and line ends are not.
+    Blanks other than the plain one, carriage returns, lone surrogates and unassigned characters are shown too; tabs
+    and line feeds are not.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -373,7 +374,7 @@ def first_forbidden_char(text: str) -> str | None:
 
 _GATE = (
     r"[A-Za-z0-9+/_=-]{16}|%[0-9A-Fa-f]{2}|&#|&[a-z]{2,6};|\\[ux][0-9A-Fa-f]{2}"
-    r"|(?:[0-9A-Fa-f]{2}[ :]){8}"
+    r"|(?:(?:0x)?[0-9A-Fa-f]{2}[ :;,-] ?){8}"
 )
 #: Patterns, one of which occurs in every text with ``decoded_runs`` or an ``unescaped`` form.
 TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
@@ -464,7 +465,7 @@ _PRINTABLE = re.compile(rb"[\t\r\n -~]{12,}")
 
 
 def _hex(run: str) -> Iterator[str]:
-    digits = "".join(char for char in run.replace("0x", "").replace("\\x", "") if char not in " :,")
+    digits = "".join(char for char in run.replace("0x", "").replace("\\x", "") if char not in " :;,-")
     if len(digits) % 2 == 0:
         raw = bytes.fromhex(digits)
         texts = list(_readable(raw))
@@ -473,6 +474,6 @@ def _hex(run: str) -> Iterator[str]:
 
 
 _DECODERS: dict[str, Callable[[str], Iterator[str]]] = {
-    r"(?:0x|\\x)?[0-9A-Fa-f]{2}(?:(?:[ :,]|\\x|, ?0x)?[0-9A-Fa-f]{2}){9,}": _hex,
+    r"(?:0x|\\x)?[0-9A-Fa-f]{2}(?:(?:\\x|[:;,-]? ?(?:0x)?)[0-9A-Fa-f]{2}){9,}": _hex,
     r"[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,12}[A-Za-z0-9+/_-]{4,})*={0,2}": _base64,
 }
