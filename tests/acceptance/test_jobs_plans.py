@@ -631,6 +631,17 @@ def test_summary_has_the_lowest_confidence_and_earliest_expiry_of_sources(
     assert (summary.confidence, summary.expires_at, summary.evidence) == (0.3, doubtful.expires_at, ("log:1",))
 
 
+def test_a_memory_with_much_evidence_stops_no_later_summary(owner: Memory, mem: Memory) -> None:
+    for number, what in enumerate(("whale", "crane")):
+        evidence = [f"log:{number}-{line}" for line in range(40)]
+        given = {"kind": "event", "session": "deck", "source": "chat", "evidence": evidence}
+        committed_record(mem.remember(f"We saw a {what}", **given))
+    names = talk(mem, 6)
+    owner.run_job("summarize_episodic")
+    (summary,) = summaries(owner)
+    assert set(names) <= set(summary.derived_from)
+
+
 def test_a_summary_of_a_web_page_is_the_webs(opened: Callable[..., Memory]) -> None:
     with opened("s", actor=Actor.operator("olga"), summarizer=Model()) as owner:
         talk(owner.as_actor(Actor.agent()), 5, source="web")

@@ -69,8 +69,7 @@ def status(call: CommandContext) -> CommandResult:
 
 
 def _show_status(screen: Screen, data: dict[str, Any]) -> None:
-    """Print the store's path, whether memory is on, its size, and the pending proposals."""
-
+    """Print the status as lines with labels, then the jobs."""
     for label, text in _summary(data):
         screen.labelled(label, text)
     withheld = [f"the setting {name} does not apply: the file is not accepted" for name in data["settings_withheld"]]
@@ -389,7 +388,7 @@ def key(call: CommandContext, action: str, path: str, replace: bool) -> CommandR
         result = export_key(call.memory("decide"), file, _passphrase(call, twice=True), config_dir=folder)
     else:
         result = import_key(file, _passphrase(call), config_dir=folder, replace=replace)
-    warning = "this configuration directory has its own list of erased texts: texts erased there can be stored here"
+    warning = "this configuration directory has its own list of erased texts: what the other erased can be stored here"
     return CommandResult({**to_json(result), "action": action}, messages=() if result.tombstones else (warning,))
 
 

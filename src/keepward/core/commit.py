@@ -63,7 +63,7 @@ class Commit(Value):
     tenant: str
     seq: int
     at: Instant
-    #: ``write``, ``approve``, ``rollback``, ``contain``, ``import``, ``job``.
+    #: ``write``, ``approve``, ``rollback``, ``contain``, ``erase``, ``import``, ``job``.
     kind: str
     #: Kind of the actor, such as ``agent``; the name is in the details.
     actor_kind: str

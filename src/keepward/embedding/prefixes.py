@@ -89,6 +89,6 @@ def parse_prefixes(choice: str, model: str) -> Prefixes:
         return Prefixes(query, document)
     known = ("auto", "none", *FAMILIES)
     raise ValueError(
-        f"embedder_prefixes: no model has this name; {suggestion(name, known)}use one of {', '.join(known)}, "
+        f"embedder_prefixes: no family has this name; {suggestion(name, known)}use one of {', '.join(known)}, "
         "or both prefixes as QUERY||DOCUMENT"
     )

@@ -179,11 +179,11 @@ class HttpEmbedder:
 
     `url` is the endpoint, or its beginning: `/v1/embeddings` or `/embeddings` is added if missing. `dim` is the
     required dimension; without it, the first use of `dim` or `id` asks the server once. `prefixes` are those of the
-    model's family by default. A query waits `query_seconds` and is repeated once at most. If its vector arrives later,
-    the server is asked again at once.
+    model's family by default. A query waits `query_seconds` and is repeated once at most. A late answer ends the
+    pause after a failure.
 
     Raises:
-        ValueError: as `Server`.
+        ValueError: as `ModelServer`.
     """
 
     def __init__(

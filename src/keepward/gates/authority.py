@@ -10,7 +10,8 @@ Invariants
     four eyes, the owner's need review as well.
 (3) A stricter access never permits more.
 (4) A source with less trust does not change a memory with more trust without review, whatever the operation and field.
-    Exception: the owner opened a memory or core block to agents by its access.
+    Exceptions: upkeep outside of core, an owner who may approve alone, and a memory or core block that the owner
+    opened to agents by its access.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def authority(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
     forbidden = tuple(_refusal_reasons(case, view, policy))
     if forbidden:
         return Refuse(reasons=forbidden)
-    # Outside of core, policy always allows to reinforce, and a job or the system to archive and expire.
+    # Outside of core, a memory that may be written may be reinforced; a job or the system archives and expires it.
     is_upkeep = case.after.tier is not Tier.CORE and (
         isinstance(case.change, changes.Reinforce)
         or (

@@ -1,7 +1,7 @@
 """Several processes that serve one store on one port.
 
 The first process binds the socket and starts the workers; it replaces one that dies. Each worker opens the store. What
-requests share (login sessions, codes, rate limits) is in the database, or for a file in a small file of this run.
+requests share (login sessions, codes, rate limits) is in the database; for a SQLite store, in a file of this run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Planners: the changes that each job proposes. A planner only reads; its batches pass the same gates as any write.
 
-No job changes core, permanent and identity memories, and those whose access is approval or read-only.
+No job changes core, permanent or identity memories, and those whose access is approval or read-only.
 A proposal that is pending or was rejected is not repeated until the memory changes; a memory that a person restored is
 left alone as well.
 The owner's own memories are never archived without a decision: each gets a proposal with its reason, and at most
@@ -389,9 +389,10 @@ def _groups(records: Iterable[Record], also: Callable[[Record], str]) -> Iterato
 
 
 def _chunk_group(group: Sequence[Record], least: int, most: int) -> Iterator[list[Record]]:
-    """Yield parts of a group, oldest first, of at most ``most`` and at least ``least``, and at least 2.
+    """Yield parts of a group, oldest first, of at most ``most`` memories, and at least ``least`` and 2.
 
-    One memory can have all evidence of a part.
+    A part has at most ``MAX_SOURCES`` pieces of evidence, so it may have fewer memories. A memory that leaves no room
+    for a second one is left out.
     """
     least, most = max(least, 2), min(max(most, 2), MAX_SOURCES)
     rest = list(group)
@@ -402,10 +403,9 @@ def _chunk_group(group: Sequence[Record], least: int, most: int) -> Iterator[lis
             if len(evidence) > MAX_SOURCES:
                 break
             part.append(record)
-        if len(part) < 2:
-            return
-        yield part
-        rest = rest[len(part) :]
+        if len(part) >= 2:
+            yield part
+        rest = rest[max(len(part), 1) :]
 
 
 def _summary_batch(context: JobContext, sources: Sequence[Record], *, heading: str, reason: str) -> ProposedBatch:

@@ -1,4 +1,4 @@
-"""Unit vectors in 440 bytes: sign bits to find candidates, 8-bit components to score them.
+"""Unit vectors in 440 bytes at 384 dimensions: sign bits to find candidates, 8-bit components to score them.
 
 Invariants
 (1) A vector is quantised once, by `quantise`; a packed vector and its original float32 vector are indexed alike.
@@ -85,7 +85,7 @@ def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Indices, npt.NDAr
 
 
 def unpack(blob: bytes) -> Floats:
-    """Return the packed vectors as float32 (n, dim), equal to the originals within 1 % of a component."""
+    """Return the packed vectors as float32 (n, dim), equal to the originals within 1 % of their largest component."""
     for _, _, codes, steps in unpack_many([blob]):
         return _floats(codes, steps)
     return np.zeros((0, VECTORS_HEADER.unpack_from(blob)[2]), dtype=np.float32)
@@ -259,7 +259,7 @@ class VectorIndex:
         return np.asarray(dots * (steps[:, None] * steps[None, :]), dtype=np.float64)
 
     def floats(self, units: Indices) -> Floats:
-        """Return these units as float32 (n, dim), equal to the originals within 1 % of a component."""
+        """Return these units as float32 (n, dim), equal to the originals within 1 % of their largest component."""
         return _floats(self._codes.take(units), self._steps.view[units])
 
     def spans(self, rows: Indices) -> tuple[Indices, Indices]:

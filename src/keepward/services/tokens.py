@@ -124,7 +124,7 @@ def _refuse_lookalike(context: RequestContext, token: StoredToken) -> None:
 
 
 def revoke(context: RequestContext, token_id: str) -> Receipt:
-    """Revoke a token; a second call changes nothing, as its receipt says.
+    """Revoke a token. A second call leaves it as it is, as its receipt says.
 
     Raises:
         Unauthorised: this handle is not an owner's.
@@ -252,7 +252,7 @@ def is_scoped_owner(token: StoredToken) -> bool:
 
 
 def scoped_owners(context: RequestContext) -> list[StoredToken]:
-    """Return the owner's tokens with a scope that were not revoked."""
+    """Return the owner's valid tokens with a scope."""
     now = context.clock.now()
     return [
         token
@@ -272,6 +272,7 @@ def may_be_same_person(context: RequestContext, proposer: Actor, approver: Actor
     if not (theirs and mine) or (mine == [AT_MACHINE] and proposer.kind is ActorKind.AGENT):
         return False
     if ":" in mine[-1]:
+        # A label: the token that created the approver's was not recorded.
         return True
     labels = {
         approver.label,

@@ -13,7 +13,7 @@ _Value = TypeVar("_Value")
 
 
 class lazy_property(Generic[_Value]):  # noqa: N801 - used like ``property``
-    """A property that is computed once: ``functools.cached_property`` without its slow lock."""
+    """A property that is computed once: ``functools.cached_property`` without the lock of Python 3.11."""
 
     def __init__(self, make: Callable[[Any], _Value]) -> None:
         self.make = make
