@@ -19,7 +19,7 @@ from keepward import durable
 from keepward.api import OPERATIONS
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, read_text
-from keepward.cli.model import warn_if_missing
+from keepward.cli.model import hint_missing_model
 from keepward.cli.outcomes import write_result
 from keepward.cli.parameters import operation_command, parameters, simple_command
 from keepward.core.blob import MAX_BLOB_BYTES
@@ -58,7 +58,7 @@ def remember(
         return memory.remember(text, **fields)
 
     result = write_result(call.rehearse_then_run(store))
-    warn_if_missing(call)
+    hint_missing_model(call)
     return result
 
 
@@ -280,7 +280,7 @@ def identity(call: CommandContext, action: str | None, file: str | None, reason:
 def recall(call: CommandContext, as_of: str | None = None, **args: Any) -> CommandResult:
     """Find memories by words and meaning, best first, and show why each was found. Weak hits are labelled."""
     result = call.memory().recall(as_of=as_of, **args)
-    warn_if_missing(call)
+    hint_missing_model(call)
     notes = _notes(call, result, as_of, args.get("within"))
     return CommandResult({**result.to_dict(), "notes": list(notes)}, _show_recall, messages=notes)
 

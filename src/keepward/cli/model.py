@@ -45,7 +45,7 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
     return CommandResult(data, messages=messages)
 
 
-def warn_if_missing(call: CommandContext) -> None:
+def hint_missing_model(call: CommandContext) -> None:
     """Print a hint on stderr if the embedder is `auto` and the model is missing."""
     if (call.embedder or call.settings.embedder) == "auto" and not model_files.is_installed():
         call.echo_err("recall searches by words only; `keepward model install` adds search by meaning")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from keepward import __version__
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, owner_token
-from keepward.cli.model import warn_if_missing
+from keepward.cli.model import hint_missing_model
 from keepward.cli.review import expired_undecided
 from keepward.core.json_form import to_json
 from keepward.core.principals import Role, rights_of_role
@@ -59,7 +59,7 @@ def tenants(call: CommandContext) -> CommandResult:
 def status(call: CommandContext) -> CommandResult:
     """Show counts of the store, the review queue, capacity and budgets."""
     data = to_json(call.memory("decide").status())
-    warn_if_missing(call)
+    hint_missing_model(call)
     settings = {
         "schema_version": data["schema"],
         "settings": str(call.settings.file) if call.settings.file else None,

@@ -51,7 +51,9 @@ from keepward.gates.gate_types import (
 )
 
 _reason = reasons_of("authority")
-_BY_HAND = _reason("apply_by_hand", "the persona is a file: its owner applies the diff that `keepward identity` shows")
+_APPLY_BY_HAND = _reason(
+    "apply_by_hand", "the persona is a file: its owner applies the diff that `keepward identity` shows"
+)
 #: Name of a trust level in messages.
 _SOURCE_PHRASES = {
     Trust.UNKNOWN: "something of unknown origin",
@@ -79,7 +81,7 @@ def authority(case: GateInput, view: GateContext, policy: Policy) -> Verdict | N
         )
     )
     if is_upkeep or policy.may_self_approve(case.actor):
-        return Rewrite(after=case.after, reasons=(_BY_HAND,)) if view.identity_in == "file" else None
+        return Rewrite(after=case.after, reasons=(_APPLY_BY_HAND,)) if view.identity_in == "file" else None
     needs_review = (*_quarantine_reasons(case, view, policy), *_below_target_trust(case, view, policy))
     if needs_review:
         return Quarantine(reasons=needs_review)
@@ -122,7 +124,7 @@ def _quarantine_reasons(case: GateInput, view: GateContext, policy: Policy) -> I
     if view.identity_in is not None:
         yield _reason("owner_decides", "the identity takes the owner's own approval; a reviewer's is not enough")
     if view.identity_in == "file":
-        yield _BY_HAND
+        yield _APPLY_BY_HAND
     accesses = _accesses(case, policy)
     if Access.APPROVAL in accesses:
         where = f"the block `{after.key}`" if after.tier is Tier.CORE else "this memory"

@@ -80,7 +80,7 @@ class WorkerConfig(uvicorn.Config):
                         yield
 
             app.router.lifespan_context = lifespan
-            _set_when_stopped(app.state.serving.stopping.set)
+            _set_on_stop_signal(app.state.serving.stopping.set)
             self.app = app
             super().load()
         except (KeepwardError, OSError) as exc:
@@ -88,7 +88,7 @@ class WorkerConfig(uvicorn.Config):
             sys.exit(STARTUP_FAILURE)
 
 
-def _set_when_stopped(stop: Callable[[], None]) -> None:
+def _set_on_stop_signal(stop: Callable[[], None]) -> None:
     """Call a function as soon as the process is asked to stop, before what handles the signal now."""
     for number in (signal.SIGINT, signal.SIGTERM):
         before = signal.getsignal(number)

@@ -115,7 +115,7 @@ def _drop_index_files(engine: Engine, tenants: Iterable[str]) -> None:
     Raises:
         StoreUnavailable: one cannot be removed.
     """
-    dropped = [engine.indexes.has_erased(engine.store, tenant) for tenant in tenants]
+    dropped = [engine.indexes.drop_erased_files(engine.store, tenant) for tenant in tenants]
     if not all(dropped):
         raise StoreUnavailable("an index file with erased content cannot be removed; allow writes to its folder")
 

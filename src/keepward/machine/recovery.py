@@ -147,8 +147,10 @@ class _DamagedTenant:
     def _chain(self) -> list[tuple[Commit, list[Event]]]:
         """Return the valid commits from the first on; each erased content is named by one of them."""
         found: list[tuple[Commit, list[Event]]] = []
-        while (valid := self._commit(len(found) + 1)) and valid[0].prev == (found[-1][0].hash if found else EMPTY_HASH):
+        before = EMPTY_HASH
+        while (valid := self._valid_commit(len(found) + 1)) and valid[0].prev == before:
             found.append(valid)
+            before = valid[0].hash
         while True:
             named = {
                 parse_event_position(name)
@@ -161,7 +163,7 @@ class _DamagedTenant:
                 return found
             found = found[:short]
 
-    def _commit(self, seq: int) -> tuple[Commit, list[Event]] | None:
+    def _valid_commit(self, seq: int) -> tuple[Commit, list[Event]] | None:
         row, events = self._commits.get(seq), self._events.get(seq, [])
         if row is None:
             return None
@@ -172,14 +174,14 @@ class _DamagedTenant:
             commit, own = verified_commit(self._sealer, self._tenant, row, events, erased_commitment)
         except (KeyError, *_INVALID):
             return None
-        back = commit.payload is not None and commit.commitment().hex() in self._erased
-        return None if back or not all(self._event(event) for event in events) else (commit, own)
+        came_back = commit.payload is not None and commit.commitment().hex() in self._erased
+        return None if came_back or not all(self._is_valid_event(event) for event in events) else (commit, own)
 
-    def _event(self, row: EventRow) -> bool:
+    def _is_valid_event(self, row: EventRow) -> bool:
         if event_flaw(self._sealer, self._tenant.encode(), row) is not None:
             return False
-        back = row.payload is not None and row.payload_commit.hex() in self._erased
-        return not back and payload_matches_event(event_of(row))
+        came_back = row.payload is not None and row.payload_commit.hex() in self._erased
+        return not came_back and payload_matches_event(event_of(row))
 
 
 def _is_number(value: object) -> bool:

@@ -309,7 +309,7 @@ class IndexCache:
                 text = "an index file may have erased content, and cannot be removed: close what has it open"
                 _log.warning(text, extra={"action": "index_not_removed"})
 
-    def has_erased(self, store: EventStore, tenant: str) -> bool:
+    def drop_erased_files(self, store: EventStore, tenant: str) -> bool:
         """Remove the files of a tenant from before its last erasure; return whether that succeeded."""
         files = store.index_files()
         if files is None:
