@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TESTS = """tests:
   - {name: target, objective: "Where do we deploy?", contains: db-7}
   - {name: target, objective: "Where do we deploy?", lacks: db-7}

@@ -48,7 +48,7 @@ WHOLE = {
         "document_ids",
     ),
     *("document_seals", "document_tenants", "documents", "documents_in", "events_from", "everyone"),
-    *("facts_journal", "facts_journal_in", "facts_usage", "find", "find_naming", "indexed_as_of", "lapsed"),
+    *("facts_journal", "facts_journal_in", "facts_usage", "find", "find_naming", "indexed", "indexed_as_of", "lapsed"),
     *("least_worth_of_tier", "link_rows", "listed_as_of", "misordered", "newest_as_of"),
     *("payloads_with_blobs", "profiles", "proposal_fingerprints", "records_to_verify", "requested_commits"),
     *("scopes", "stray_features", "superseded_bodies", "tenants", "unembedded", "unrecorded"),

@@ -295,6 +295,18 @@ class AskingSuite(Handles):
         [pair] = owner.merge_candidates(floor=0.5)
         assert (pair.same, pair.differs) == (False, ("number",))
 
+    def test_memory_tests_say_what_a_context_lacks(self, owner: Any) -> None:
+        self.kept(owner, "The ferry leaves at six")
+        test = {"objective": "When does the ferry leave?", "contains": "at six"}
+        assert owner.run_tests([test, {**test, "lacks": ["ferry"], "max_lines": 1}])[1].failures == (
+            "not allowed: ferry",
+        )
+        later = self.kept(owner, "The ferry leaves at nine in winter")
+        owner.run_tests([test], label="harbour")
+        assert owner.status()["memory_tests"]["label"] == "harbour"
+        found = owner.bisect(test={**test, "lacks": "at nine"})
+        assert later.id in {step.after.id for step in found.commit.steps}
+
     @pytest.mark.parametrize("limit", [0, -1, 1_001])
     def test_a_refused_limit_gets_the_range(self, owner: Any, limit: int) -> None:
         self.kept(owner, "Ana prefers tabs")

@@ -241,6 +241,7 @@ TAKEN: Mapping[str, str] = {
     "reason: empty": "a default reason is recorded",
     "reason: blank": "a default reason is recorded",
     "objective: empty": "a context without an objective has what every prompt needs",
+    "context.summaries: 0": "none, the default",
     "objective: blank": "a context without an objective has what every prompt needs",
     **{f"draft.{verb}.consent: 0": "it equals the default" for verb in ("insert", "replace", "append")},
     **{

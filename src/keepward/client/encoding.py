@@ -24,6 +24,8 @@ from keepward.client.transport import ResponseBody, Transport, read_result, resp
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import UNSET, Change, Insert, Revert, operation
 from keepward.core.journal import CommitPage, Rollback, Verification
+from keepward.core.json_form import to_json
+from keepward.core.memory_test import MemoryTest
 from keepward.core.proposal import DecisionResult, Outcome, ProposalPage
 from keepward.core.query import Memories, Recall
 from keepward.core.value import json_problem
@@ -343,6 +345,8 @@ def to_json_value(value: Any) -> Any:
             return {name: to_json_value(item) for name, item in value.items()}
         case list() | tuple():
             return [to_json_value(item) for item in value]
+        case MemoryTest():
+            return to_json(value)
         case set() | frozenset():
             return sorted(to_json_value(item) for item in value)
     raise InvalidInput("an argument is not a JSON value: texts, numbers, booleans, lists and objects")

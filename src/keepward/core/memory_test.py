@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from keepward.core.compiled import Section
 from keepward.core.query import Purpose
-from keepward.core.value import Data, Instant, ListResult, Value, pluralize, unknown_field_message
+from keepward.core.value import Data, Instant, ListResult, Value, is_too_deep, pluralize, unknown_field_message
 from keepward.errors import InvalidInput
 
 _Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -131,6 +131,8 @@ def parse_test(value: Any, number: int = 1) -> MemoryTest:
 def _converted(value: Any, number: int) -> MemoryTest:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"test {number} is an object, such as {{objective: Where do we deploy?, contains: db-7}}")
+    if is_too_deep(value):
+        raise InvalidInput(f"test {number} is nested too deeply: its fields are texts, numbers and lists of texts")
     known = MemoryTest.__struct_fields__
     if (unknown := next((name for name in value if name not in known), None)) is not None:
         raise InvalidInput(f"test {number}: {unknown_field_message('field', unknown, known)}")

@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from keepward.core.filters import parse_where
 from keepward.core.json_form import MAX_SAFE_INTEGER
+from keepward.core.memory_test import parse_test
 from keepward.core.value import is_blank, one_of, parse_instant, require_well_formed, to_micros, unknown_field_message
 from keepward.errors import InvalidInput
 from keepward.services.arguments import (
@@ -74,6 +75,12 @@ def _python_reader(name: str, python: tuple[Any, ...], origins: set[Any]) -> Arg
         return _messages
     if name == "where":
         return _conditions
+    if name == "test":
+        return lambda _, value: parse_test(value)
+    if name == "tests":
+        return lambda name, value: [
+            parse_test(test, n) for n, test in enumerate(items(name, value, "a list of tests"), 1)
+        ]
     if name == "commit":
         return _commit
     if bytes in python:
