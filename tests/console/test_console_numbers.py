@@ -182,8 +182,8 @@ def home(say: Commands) -> dict[str, Gives]:
         "Erased: Erased #": lambda: status["by_status"]["erased"],
         "What each wrote: Who wrote the last # days": lambda: FORTNIGHT,
         "What each wrote: @ #": lambda name: say.written("author", FORTNIGHT)[name],
-        "Tiers: core #": lambda: status["by_tier"].get("core", 0),
-        "Tiers: @ # of #": lambda tier: (status["capacity"][tier]["live"], status["capacity"][tier]["max"]),
+        "Tiers: in every prompt #": lambda: status["by_tier"].get("core", 0),
+        "Tiers: @ # of #": lambda word: tuple(status["capacity"][TIERS[word]][part] for part in ("live", "max")),
         "Block budgets: @ # of #": lambda name: _block(say, name),
         "drawn: # written in # days": lambda: (sum(say.written("author", FORTNIGHT).values()), FORTNIGHT),
     }
@@ -199,8 +199,19 @@ def _oldest(say: Commands) -> int:
     return round(say.status["quarantine"]["oldest_age_seconds"] / 86_400)
 
 
+#: Tiers and core blocks by what the console calls them.
+TIERS = {"in every prompt": "core", "short-term": "working", "what happened": "episodic", "long-term": "archival"}
+BLOCKS = {
+    "Persona": "persona",
+    "People": "human",
+    "Rules": "operating_rules",
+    "Mission": "mission",
+    "Where things stand": "workspace_state",
+}
+
+
 def _block(say: Commands, name: str) -> tuple[int, int]:
-    block = say.status["blocks"][name.replace(" ", "_")]
+    block = say.status["blocks"][BLOCKS.get(name, name.replace(" ", "_"))]
     return block["tokens"], block["budget"]
 
 
@@ -373,7 +384,7 @@ def commits(say: Commands) -> dict[str, Gives]:
             each for each in say.commits if int(seq) in _undone(say, each)
         ),
         f"{list_}§ @ and # more @ × #": lambda seq, *_: (_steps(say, seq) - 1, _steps(say, seq)),
-        f"{list_}§ @ × #": lambda seq, _: _steps(say, seq),
+        f"{list_}§ erased # memories @ × #": lambda seq, _: (_steps(say, seq), _steps(say, seq)),
         f"{list_}§ @": lambda seq, _: () if _steps(say, seq) == 1 else None,
         "Commit #": lambda: max(say.commits),
         "receipt: §": lambda name: () if any(each["details"]["receipt"].startswith(name) for each in all_) else None,
@@ -466,14 +477,13 @@ def recall(say: Commands) -> dict[str, Gives]:
     learned = say.status["reranker"]
     return {
         "to choose, §": lambda most: () if most in {"5", "10", "20", "50"} else None,
-        "Hits: at least # memories in scopes below were not read (@); @": lambda *_: _not_read(answer["notes"]),
+        "Hits: at least # memories in scopes below were not read (@)": lambda *_: _not_read(answer["notes"]),
         "Hits: § # words web words +# used not": lambda rank: (hits[rank], hits[rank]),
         "Hits: # words web words +#": lambda: (hits["1"], hits["1"]),
         "Hits: words +#": lambda: hits["1"],
         "Hits: drawn of §: words +#": lambda name: by_id[name],
         "Learned ranking: Feedback: #": lambda: learned["feedback"],
         "Learned ranking: For testing: # feedbacks, # pairs": lambda: (learned["held_out"], learned["pairs"]),
-        "Learned ranking: Gain: + # points of pairs in the right order": lambda: round(learned["gain"] * 100),
         "Learned ranking: From agents: # %, at most # %": lambda: (
             round(learned["from_agents"] * 100),
             round(learned["agents_at_most"] * 100),
@@ -554,6 +564,10 @@ def scout(say: Commands) -> dict[str, Gives]:
     return {**rows, **impact(say, "--actor", f"agent:{AGENT}"), **signs(say, "Impact")}
 
 
+def user(say: Commands) -> dict[str, Gives]:
+    return {**people("Users", "users")(say), **signs(say, "Where the name is mentioned")}
+
+
 def erase(say: Commands) -> dict[str, Gives]:
     # What is out of use is erased as well.
     named = [each for each in _left(say) if PERSON.lower() in each["text"].lower()]
@@ -604,9 +618,9 @@ def integrity(say: Commands) -> dict[str, Gives]:
         "Doctor: OK store @ #, head §": lambda _, head: say.status["schema"] if head == say.status["head"] else None,
         "Doctor: OK erasures # made; not on this machine's list: #": lambda: numbers["erasures"],
         "Doctor: OK blobs # stored, # of them without their file": lambda: numbers["blobs"],
-        "Doctor: OK verification # of # commits verified, §": lambda _: _verified(say),
-        "Doctor: OK backups the newest has # of # commits, made § in §": lambda *_: _saved(say),
-        "Doctor: OK review # proposals are pending, # of them for more than # days; # expired undecided: @": lambda _: (
+        "Doctor: OK verification # of # commits verified, § § UTC": lambda *_: _verified(say),
+        "Doctor: OK backups the newest has # of # commits, made § § UTC in §": lambda *_: _saved(say),
+        "Doctor: OK review # proposals are pending, # of them for more than # days; # expired undecided:": lambda: (
             numbers["review"]
         ),
     }
@@ -616,7 +630,7 @@ def core(say: Commands) -> dict[str, Gives]:
     blocks = say.status["blocks"]
     notes = say("--as", "operator", "list")["notes"]
     return {
-        "at least # memories in scopes below were not read (@); @": lambda *_: _not_read(notes),
+        "at least # memories in scopes below were not read (@)": lambda *_: _not_read(notes),
         "Core # tokens in every prompt, with their headings JSON": lambda: sum(
             each["tokens"] for each in blocks.values()
         ),
@@ -635,7 +649,7 @@ SCREENS: dict[str, Callable[[Commands], dict[str, Gives]]] = {
     "/memories?tag=harbour&status=active&status=archived": narrowed,
     "/memories?q=buoy": search,
     "/memories/{revised}": memory,
-    "/users?name=babaga": people("Users", "users"),
+    "/users?name=babaga": user,
     f"/projects?name={PROJECT}": people("Projects", "projects"),
     "/about?name=agent:bot": about_agent,
     "/commits": commits,
