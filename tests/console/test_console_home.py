@@ -30,8 +30,8 @@ def test_home_shows_tiers_blocks_and_what_is_pending(console):
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     with console.page("/") as page:
         tokens = console.owner.status()["blocks"]["mission"]["tokens"]
-        shows(page, "Block budgets", f"mission {tokens} of 300")
-        shows(page, "Tiers", "archival 1 of")
+        shows(page, "Block budgets", f"Mission {tokens} of 300")
+        shows(page, "Tiers", "long-term 1 of")
         page.get_by_role("link", name="Waiting for you").get_by_text("1", exact=True).wait_for()
 
 

@@ -54,7 +54,7 @@ export function useUnusual(
   const last = (each: Series) => each.counts.at(-1) ?? 0;
   const maybe = suspects(activity?.series.shown ?? [], last);
   const holds = useGet(maybe.length ? "/memory/activity" : null, {
-    params: { query: { ...query, by: "author", below: true } },
+    params: { query: { ...query, by: "author", below: true, status: ["active"] } },
   });
   const midnight = new Date().setHours(0, 0, 0, 0);
   const names = maybe.map((each) => each.name);
