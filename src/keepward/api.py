@@ -203,13 +203,15 @@ class MemoryAPI(ABC):
         zone: int = 0,
         filters: Filters | None = None,
     ) -> Activity:
-        """Return how many versions were written on each day, by author or another field; filters as in
-        ``list_memories``.
+        """Return how many versions were written on each day, by author or another field.
+
+        Filters are as in ``list_memories``, but memories that have ended always count unless ``statuses`` leaves them
+        out.
         """
 
     @operation("GET /memory/sources", by="services.reading.queries:sources", right="read")
     def sources(self, *, name: str | None = None, filters: Filters | None = None) -> Sources:
-        """Return how much each actor, source, reference and session wrote; filters as in ``list_memories``.
+        """Return how much each actor, source, reference and session wrote; filters are as in ``activity``.
 
         With ``name``, only those are listed whose name contains it, as in ``facets``.
         """

@@ -33,7 +33,7 @@ _TOML_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*tests[ \t]*\]\]", re.MULTILINE)
 
 
 class FileTest(NamedTuple):
-    """A test and the line where it begins, from 1; 0 if that is not known."""
+    """A test, and the number of the line where it begins: from 1, or 0 if unknown."""
 
     test: MemoryTest
     line: int

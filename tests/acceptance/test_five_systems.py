@@ -189,9 +189,7 @@ def test_an_untrusted_import_at_the_terminal_acts_on_nothing(run: Callable[..., 
     assert (done["committed"], done["quarantined"]) == (2, 8)
 
 
-def test_one_command_approves_an_import_and_nothing_that_claims_to_be_of_it(
-    run: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_one_command_approves_an_import_and_no_false_claim(run: Callable[..., Any], tmp_path: Path) -> None:
     five_systems.write_vault(tmp_path)
     run("import", "vault.jsonl", "--as", "operator")
     claim = ("--tier", "core", "--key", "mission", "--evidence", "import:vault.jsonl")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from outcomes import committed_record
 
-from keepward import Actor, InvalidInput, Memory, NotFound, Unauthorised
+from keepward import Actor, InvalidInput, Memory, NotFound, Policy, Unauthorised
 from support import tamper
 
 DEPLOY = {"name": "target", "objective": "Where do we deploy?", "contains": "db-7"}
@@ -80,6 +80,14 @@ def test_status_shows_the_newest_run_to_those_who_see_the_store(owner):
     assert shown["failing"] == ["other"]
     token = owner.create_token("rita", rights="reviewer", scope="/agents/x").secret
     assert owner.with_token(token).status()["memory_tests"] is None
+
+
+def test_a_run_that_cannot_be_stored_says_so(tmp_path, clock):
+    given = {"embedder": None, "clock": clock, "config_dir": tmp_path / "config", "actor": Actor.operator("olga")}
+    with Memory.open(tmp_path / "off.db", policy=Policy(enabled=False), **given) as off:
+        run = off.run_tests([{"objective": "Where?", "lacks": "db-7"}])
+        assert run.notes == ("the run is not stored: policy switches memory off",)
+        assert off.status()["memory_tests"] is None
 
 
 def test_an_erasure_deletes_a_stored_run_that_names_its_words(owner):

@@ -90,7 +90,7 @@ def test_a_damaged_commit_is_named_in_red_beside_those_that_are_intact(console):
         expect(news.get_by_role("alert", name="Damaged")).to_contain_text("commit 2")
 
 
-def test_approvals_that_go_on_on_another_page_say_that_there_may_be_more(console):
+def test_approvals_cut_by_a_page_say_there_may_be_more(console):
     for n in range(103):
         agent = console.agent(f"bot {n % 3}")
         agent.remember(f"Guess {n}: {n * 7} sacks.", tier="archival", confidence=0.2, reason="a guess")

@@ -269,3 +269,16 @@ def test_news_name_what_was_erased_and_what_expired_by_itself(console):
         expect(part(page, "No longer in use")).to_contain_text("The gate is shut")
         expect(part(page, "No longer in use")).to_contain_text("expired")
         expect(part(page, "Changed")).to_have_count(0)
+
+
+def test_integrity_shows_the_newest_run_of_memory_tests(console):
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    asked = {"objective": "When do the ovens come?"}
+    with console.page("/integrity") as page:
+        loaded(page)
+        expect(page.get_by_role("region", name="Memory tests")).to_have_count(0)
+    console.owner.run_tests(
+        [{**asked, "contains": "May"}, {**asked, "name": "no May", "lacks": "May"}], label="agent.memory.yaml"
+    )
+    with console.page("/integrity") as page:
+        shows(page, "Memory tests", "1 passed, 1 failed", "agent.memory.yaml", "no May", "keepward test FILE")

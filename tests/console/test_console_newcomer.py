@@ -129,7 +129,7 @@ def test_an_erasure_offers_no_rollback_and_is_named_by_what_it_did(console):
         expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_fault_is_said_with_a_time_to_the_minute_and_an_uncut_word(console):
+def test_a_fault_has_a_time_to_the_minute(console):
     record = console.owner.remember("The pier is long.", tier="archival", reason="told").record
     tamper.run(console.owner.path, tamper.BENT_BODY.format(record.id))
     console.owner.verify()

@@ -295,6 +295,13 @@ class AskingSuite(Handles):
         [pair] = owner.merge_candidates(floor=0.5)
         assert (pair.same, pair.differs) == (False, ("number",))
 
+    def test_activity_and_sources_count_what_has_ended_unless_a_status_is_named(self, owner: Any) -> None:
+        gone = self.kept(owner, "The ferry leaves at six")
+        owner.forget(gone.id, reason="off season")
+        holds = Filters(statuses=["active"])
+        assert [sum(owner.activity(filters=each).counts) for each in (None, holds)] == [1, 0]
+        assert [bool(owner.sources(filters=each).actors) for each in (None, holds)] == [True, False]
+
     def test_memory_tests_say_what_a_context_lacks(self, owner: Any) -> None:
         self.kept(owner, "The ferry leaves at six")
         test = {"objective": "When does the ferry leave?", "contains": "at six"}

@@ -102,7 +102,7 @@ def test_every_command_has_the_defaults_of_its_verb() -> None:
         assert {key: pair for key, pair in told.items() if pair[0] != pair[1] and repr(pair[1]) != "KEEP"} == {}, name
 
 
-def test_a_plain_command_names_one_item_of_a_list_and_leaves_out_what_every_command_takes() -> None:
+def test_a_plain_command_leaves_out_options_of_every_command() -> None:
     shown = {each.name: each.opts[0] for each in simple_command("list_memories").params}
     assert (shown["statuses"], shown["tags"], shown["authors"]) == ("--status", "--tag", "--author")
     assert "scopes" not in shown

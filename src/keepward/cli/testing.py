@@ -61,7 +61,7 @@ def test(
         ],
     }
     marks = tuple(github_annotations(results_of)) if call.environ.get("GITHUB_ACTIONS") == "true" else ()
-    return CommandResult(data, _show, 0 if data["ok"] else 1, marks)
+    return CommandResult(data, _show, 0 if data["ok"] else 1, (*run.notes, *marks))
 
 
 def _show(screen: Screen, data: dict[str, Any]) -> None:

@@ -131,7 +131,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("offset", "skip", "page"), ("offset",)),
 }
 
-#: Words that are no argument here, with the call that does it.
+#: Arguments of other systems that no call here takes, and the call that does the same.
 ELSEWHERE: Mapping[str, str] = {
     "superseded_by": "supersede(old_id, by=new_id)",
     "deleted_at": "forget(memory_id)",

@@ -90,6 +90,8 @@ class MemoryTestRun(ListResult[MemoryTestResult], eq=False):
     failed: int
     #: The state that was tested.
     head: str
+    #: Why the run is not stored, if so.
+    notes: tuple[str, ...] = ()
 
 
 class NewestTestRun(Data):

@@ -174,7 +174,7 @@ class ImportRun:
         self._failed: list[tuple[int, str]] = []
         self._refusals: list[tuple[int, str]] = []
         self._fact_notes: list[str] = []
-        #: Items of the next commit and of the next proposal.
+        #: Items that the next commit stores, and items that wait for the next proposal.
         self._next: list[tuple[int, dict[str, Any]]] = []
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         #: Number and item of each text of an identity, by scope.

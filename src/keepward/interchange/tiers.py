@@ -1,4 +1,4 @@
-"""A memory of tiers as JSON: core blocks, and entries of working, episodic and archival memory.
+"""Import a JSON file of memory in tiers: core blocks, and entries of working, episodic and archival memory.
 
 Accepted are an object with a part for each tier, an object of core blocks, a list of entries, and one entry a line. A
 part is a list of entries, or an object with entries by id. docs/howto/import-tiers.md says how each field is imported.

@@ -85,7 +85,7 @@ HandleOf = Callable[[Context], "Memory"]
 Admit = Callable[["Memory"], float]
 #: Returns a context manager that limits a call of a handle; True means that the call only reads.
 CallLimit = Callable[["Memory", bool], AbstractContextManager[None]]
-#: Returns the handle of a request, or raises a `KeepwardError` or an exception that the host application handles.
+#: Returns the handle of a request. It may raise a `KeepwardError`, or what the host application handles.
 Authenticate = Callable[[Request], "Memory"]
 #: Takes a slot for an authenticated request, or raises an exception that the host application handles.
 Enter = Callable[[Scope, "Memory"], Awaitable[None]]

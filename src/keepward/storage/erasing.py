@@ -41,7 +41,7 @@ def erased_details_document(
     tenant: str, seq: int, by_seq: int, commitment: bytes, residual_payload: bytes | None
 ) -> StoredDocument:
     """Return the unsealed document of a commit whose details are erased."""
-    # Stores have these two keys: the commitment, and the part without content.
+    # Under the names that stores have: ``promise`` is the commitment, ``remains`` the part without content.
     body = encode_body(
         {"promise": commitment.hex(), "remains": None if residual_payload is None else residual_payload.decode()}
     )

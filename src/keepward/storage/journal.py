@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 def commit_of(tenant: str, row: CommitRow, commitment: bytes | None = None) -> Commit:
-    """Return the commit of a row, unchecked; ``commitment`` is that to erased details."""
+    """Return the commit of a row without a check. ``commitment`` is the one of erased details."""
     return Commit(
         tenant=tenant,
         seq=row.seq,

@@ -7,10 +7,10 @@ document outside the journal, which ``status`` reports.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from keepward import deadline
 from keepward.core.journal import Bisection
@@ -60,7 +60,8 @@ def run_tests(
     failing = [result.name for result in results if not result.passed]
     run = MemoryTestRun(items=tuple(results), passed=len(results) - len(failing), failed=len(failing), head=head)
     if as_of is None:
-        _store(context, run, label, failing)
+        unstored = _store(context, run, label, failing)
+        run = replace(run, notes=(unstored,) if unstored else ())
     return run
 
 
@@ -168,7 +169,7 @@ _CHANGED_AT_START = (
 
 
 def newest_run(context: RequestContext) -> NewestTestRun | None:
-    """Return what is stored of the newest run, for a handle that sees every scope; else None."""
+    """Return the stored newest run; None without one, and for a handle that does not see every scope."""
     if not VisibleReader(context).sees_store:
         return None
     try:
@@ -178,10 +179,12 @@ def newest_run(context: RequestContext) -> NewestTestRun | None:
     return msgspec.json.decode(stored, type=NewestTestRun) if stored else None
 
 
-def _store(context: RequestContext, run: MemoryTestRun, label: str | None, failing: list[str]) -> None:
-    """Store what ``newest_run`` returns, if the store can be written."""
-    if context.store.read_only or context.store.foreign is not None or not context.policy.enabled:
-        return
+def _store(context: RequestContext, run: MemoryTestRun, label: str | None, failing: list[str]) -> str:
+    """Store a run as the newest one; return why it is not stored, or an empty text."""
+    if context.store.read_only or context.store.foreign is not None:
+        return "the run is not stored: this store can only be read"
+    if not context.policy.enabled:
+        return "the run is not stored: policy switches memory off"
     newest = NewestTestRun(
         label=label,
         at=context.clock.now(),
@@ -191,5 +194,9 @@ def _store(context: RequestContext, run: MemoryTestRun, label: str | None, faili
         failed=run.failed,
         failing=tuple(failing[:MAX_FAILING]),
     )
-    with suppress(KeepwardError), context.store.write() as writer:
-        writer.replace_artefact(ReceiptArtefact(context.tenant, *NEWEST_RUN, msgspec.json.encode(newest).decode()))
+    try:
+        with context.store.write() as writer:
+            writer.replace_artefact(ReceiptArtefact(context.tenant, *NEWEST_RUN, msgspec.json.encode(newest).decode()))
+    except KeepwardError as exc:
+        return f"the run could not be stored: {exc}"
+    return ""

@@ -127,7 +127,7 @@ def _decided(
     """Return the number of decisions of some kinds, and the newest with their reasons."""
     passing = [each for each in receipts if each["kind"] in kinds]
 
-    def shown() -> Iterator[dict[str, Any]]:
+    def intact_receipts() -> Iterator[dict[str, Any]]:
         for each in passing[:most]:
             try:
                 yield explain.receipt(context, each["id"])
@@ -144,6 +144,6 @@ def _decided(
             commit=each.get("commit"),
             receipt=each["id"],
         )
-        for each in shown()
+        for each in intact_receipts()
     ]
     return Happenings(total=len(passing) if is_all else None, newest=tuple(newest))

@@ -40,8 +40,8 @@ from keepward.services.reading.visible import HIDDEN_TEXT, VisibleReader, Visibl
 from keepward.services.request_context import Engine, RequestContext
 from keepward.services.search.database_candidates import gather_candidates
 from keepward.services.search.features import (
+    checked_query_vector,
     embedder_id,
-    given_vector,
     known_embedder_id,
     mean_advice_vector,
     model_scale,
@@ -392,7 +392,7 @@ def _parse_query(
     renamed = renamed if vector is None else None
     try:
         if vector is not None:
-            vectors = given_vector(engine.embedder, vector)
+            vectors = checked_query_vector(engine.embedder, vector)
         else:
             vectors = query_vectors_of(engine.embedder, [text] if renamed is None else [text, renamed])
         common = mean_advice_vector(engine.embedder, engine.advice_vectors) if advice else None

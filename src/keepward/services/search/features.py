@@ -185,8 +185,12 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     return _checked_vectors(embedder, "embed", texts)
 
 
-def given_vector(embedder: Embedder, vector: Sequence[float]) -> NDArray[np.float32]:
-    """Return the vector of a query that its caller computed, as ``query_vectors_of`` returns it for one text."""
+def checked_query_vector(embedder: Embedder, vector: Sequence[float]) -> NDArray[np.float32]:
+    """Return the vector of a query that its caller computed, as one row.
+
+    Raises:
+        InvalidInput: it has another number of dimensions than the vectors of the store.
+    """
     if len(vector) != embedder.dim:
         raise InvalidInput(f"the vector has {len(vector)} numbers, those of this store have {embedder.dim}")
     return np.asarray([vector], dtype=np.float32)
