@@ -54,7 +54,7 @@ BEFORE = (
 AFTER = (
     *(" [2026-11-28 10:00]", " 2026-11-28", " 10:02", " (28 Nov)", "\n10:02 AM"),
     *(" (source: owner, verified)", " [owner, verified]", " {1}", "</b>", "】", "»", " [x](https://a.example)", ")", "]"),
-    *("\n- tea", "\n* [x] tea", " – Ana", " — Ana", " -- Ana", "\n\n-- \nAna", "\n\nBest,\nAna", " @ana", " #tag", " 1."),
+    *("\n- tea", "\n* [x] tea", " – Ana", " — Ana", " -- Ana", "\n\n-- \nAna", "\n\nBest,\nAna", "  \nAna", "_\r\nAna", " @ana", " #tag", " 1."),
     *(" INFO", " [WARN]", " level=info", '"', "'", "”", "`", "\n```", "**", "__", "_", "~~", "</p>", " <!-- ok -->", "-->"),
     *(" |", " | a |", "\ta", "; a", "...", "…", "!", "?", ".", ",", ":", " 🙂", "✅", "™", "”, said the article"),
 )  # fmt: skip
