@@ -125,6 +125,7 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
             query = "INSERT INTO migrations (number, name, sha256) VALUES (%s, %s, %s)"
             connection.execute(query, (step.number, step.name, step.sha256))
     _fold_scopes(connection)
+    _narrow_trait_index(connection)
     if not done:
         query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
         connection.execute(query, (secrets.token_hex(16),))
@@ -151,6 +152,17 @@ def _fold_scopes(connection: psycopg.Connection[Row]) -> None:
         connection.execute(f"ALTER TABLE records ADD COLUMN {folded}")
         connection.execute("DROP INDEX records_scope")
         connection.execute("CREATE INDEX records_scope ON records (tenant, folded, scope) WHERE status = 'active'")
+
+
+def _narrow_trait_index(connection: psycopg.Connection[Row]) -> None:
+    """Let only a query that names a trait use the index of traits.
+
+    Otherwise PostgreSQL may look ids up in it while the table is new, and reads that of the whole tenant each time.
+    """
+    query = "SELECT indpred IS NOT NULL FROM pg_index WHERE indexrelid = to_regclass('features_trait')"
+    if connection.execute(query).fetchone() != (True,):
+        connection.execute("DROP INDEX IF EXISTS features_trait")
+        connection.execute("CREATE INDEX features_trait ON features (tenant, trait, id) WHERE trait IS NOT NULL")
 
 
 def _schema_version(connection: psycopg.Connection[Row]) -> int:
