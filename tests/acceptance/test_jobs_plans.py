@@ -805,6 +805,50 @@ def test_two_memories_that_state_the_same_become_one(owner: Memory, clock: Any) 
     assert (run.counts["archived"], len(live(owner) & set(names))) == (1, 1)
 
 
+@pytest.mark.promise("E41", "E42", "E53")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Deploy with Kubernetes", "Deploy using Kubernetes"),
+        ("Ana prefers dark tabs in her editor", "Ana prefer dark tab in her editor"),
+        ("The backup that runs at six is slow", "The backup which runs at six is slow"),
+        ("Ana keeps bees", "Ana also keeps bees."),
+    ],
+)
+def test_texts_that_differ_in_grammar_only_become_one(opened: Callable[..., Memory], first: str, second: str) -> None:
+    with opened("plain", actor=Actor.operator("olga"), embedder=None) as owner:
+        agent = owner.as_actor(Actor.agent())
+        agent.remember(first, importance=0.4)
+        agent.remember(second, importance=0.8)
+        run = owner.run_job("consolidate", force=True)
+        assert [record.text for record in owner.list_memories()] == [second]
+        owner.rollback(run.commits[0])
+        assert {record.text for record in owner.list_memories()} == {first, second}
+
+
+@pytest.mark.promise("E41")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The train goes to Rome at noon", "The train goes from Rome at noon"),
+        ("We deployed the shop on Friday", "We deploy the shop on Friday"),
+        ("Ana works for the firm Booking", "Ana works for the firm Bookings"),
+        ("You must lock the red door", "You may lock the red door"),
+        ("The red door is not locked", "The red door is locked"),
+        ("He locks the red door", "She locks the red door"),
+        ("Use 2 disks for the array", "Use 3 disks for the array"),
+        ("The mass of the ore is 5 kg", "The mas of the ore is 5 g"),
+    ],
+)
+def test_texts_that_differ_in_meaning_stay_apart(opened: Callable[..., Memory], first: str, second: str) -> None:
+    with opened("plain", actor=Actor.operator("olga"), embedder=None) as owner:
+        agent = owner.as_actor(Actor.agent())
+        for text in (first, second):
+            committed_record(agent.remember(text))
+        owner.run_job("consolidate", force=True)
+        assert {record.text for record in owner.list_memories()} == {first, second}
+
+
 @pytest.mark.promise("E41")
 def test_remaining_text_is_unchanged_and_found(owner: Memory, clock: Any) -> None:
     doubled(owner, clock, "Ana prefers tabs for indentation", "Ana prefers tabs for the indentation")

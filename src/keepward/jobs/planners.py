@@ -47,7 +47,13 @@ from keepward.core.query import EVERYTHING, Filter
 from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
 from keepward.errors import ModelUnavailable
-from keepward.gates.detectors.near_duplicate import NormalizedText, compare, has_differences, ratio
+from keepward.gates.detectors.near_duplicate import (
+    NormalizedText,
+    compare,
+    differ_in_grammar_only,
+    has_differences,
+    ratio,
+)
 from keepward.jobs.extracts import MAX_EXPIRY_SPREAD, by_expiry, extract, session_extract, split_sentences
 from keepward.jobs.pacing import paced
 from keepward.ports.models import Summarizer
@@ -60,6 +66,8 @@ from keepward.storage.reads import MAX_HOLDERS_PER_MINHASH, MIN_SHARED_MINHASHES
 CHANGES_PER_COMMIT = 200
 #: Memories that one run expires; the next run takes the rest.
 MAX_EXPIRED = 20_000
+#: Newest memories that one run compares with all others; equal words are found among all.
+MAX_RECENT = 5_000
 #: Most proposals about the owner's memories that are pending at a time.
 MAX_PENDING = 20
 #: Most sources of one summary, and most of their tags and evidence; the shape gate allows a few more.
@@ -606,7 +614,9 @@ def _compare_pair(context: JobContext, a: _Compared, b: _Compared, floor: float)
         return None
     differs = has_differences(a.text, b.text)
     same = equal or (
-        not differs and of_letters >= policy.similarity_threshold and (cosine is None or cosine >= policy.merge_cosine)
+        of_letters >= policy.similarity_threshold
+        and (cosine is None or cosine >= policy.merge_cosine)
+        and (not differs or differ_in_grammar_only(a.text, b.text))
     )
     score = min(max(round(of_letters, 4) if cosine is None else cosine, 0.0), 1.0)
     return None if not same and score < floor else Pair(score, a, b, same, differs)
@@ -644,8 +654,7 @@ def _duplicate_batches(context: JobContext) -> Iterator[ProposedBatch]:
     """Yield batches that archive all but one of memories that state the same, which gets their evidence."""
     records: dict[str, Record] = {}
     near: dict[str, set[str]] = {}
-    # What states the same has the same words.
-    alike = context.reader.alike(context.tenant, context.now)
+    alike = context.reader.alike(context.tenant, context.now, newest=MAX_RECENT)
     pairs = SimilarPairs(context, alike, floor=context.policy.merge_cosine)
     for pair in sorted(pairs, key=lambda pair: pair.order):
         if pair.same:

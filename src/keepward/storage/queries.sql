@@ -142,6 +142,12 @@ SELECT f.id FROM features f CROSS JOIN records r
    AND r.kind <> 'event' AND r.key IS NULL AND {{live}}
  ORDER BY f.trait, f.id;
 
+-- mergeable --
+-- The newest memories that a job may merge.
+SELECT r.id FROM records r
+ WHERE r.tenant = :tenant AND r.tier IN ('archival', 'episodic') AND r.kind <> 'event' AND r.key IS NULL AND {{live}}
+ ORDER BY r.position DESC LIMIT :most;
+
 -- passing --
 -- Volatile memories of no key that were not confirmed since an instant.
 SELECT l.id FROM listed l

@@ -391,14 +391,26 @@ class MemoryReads(Snapshot):
                 row = found.get((record.id, record.version))
                 yield record, verified_features(self._sealer, tenant, row)
 
-    def alike(self, tenant: str, now: datetime) -> Iterator[tuple[Record, Features]]:
-        """Yield the archival and episodic memories, no events and without a key, whose words another memory has."""
-        ids = [name for (name,) in self._run("alike", tenant, now=to_micros(now), none=b"")]
-        for start in range(0, len(ids), _READ_AT_ONCE):
-            part = json_array(ids[start : start + _READ_AT_ONCE])
-            with self._reading(tenant) as db:
-                rows = db.run("profiles_by_id", tenant=tenant, ids=part).fetchall()
-            yield from self._with_features(tenant, rows)
+    def alike(self, tenant: str, now: datetime, *, newest: int) -> Iterator[tuple[Record, Features]]:
+        """Yield the archival and episodic memories, no events and without a key, that others resemble.
+
+        They have the words of another memory in any capitals, or are likely duplicates of one of the ``newest``.
+        """
+        micros = to_micros(now)
+        ids = {name: None for (name,) in self._run("alike", tenant, now=micros, none=b"")}
+        recent = [name for (name,) in self._run("mergeable", tenant, now=micros, most=newest)]
+        for start in range(0, len(recent), _READ_AT_ONCE):
+            asked = list(self._profiles_by_id(tenant, recent[start : start + _READ_AT_ONCE]))
+            for (record, _), found in zip(asked, self.duplicate_candidates(tenant, asked, now), strict=True):
+                ids |= dict.fromkeys((record.id, *found) if found else ())
+        names = list(ids)
+        for start in range(0, len(names), _READ_AT_ONCE):
+            yield from self._profiles_by_id(tenant, names[start : start + _READ_AT_ONCE])
+
+    def _profiles_by_id(self, tenant: str, ids: Sequence[str]) -> Iterator[tuple[Record, Features]]:
+        with self._reading(tenant) as db:
+            rows = db.run("profiles_by_id", tenant=tenant, ids=json_array(ids)).fetchall()
+        return self._with_features(tenant, rows)
 
     def passing(self, tenant: str, now: datetime, *, until: datetime) -> list[str]:
         """Return the ids of active volatile memories without a key that were not confirmed since an instant."""

@@ -11,12 +11,12 @@ import hashlib
 import itertools
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from keepward.core.patterns import lazy_regex
-from keepward.gates.detectors.tables import lazy_property, words
+from keepward.gates.detectors.tables import lazy_property, read, words
 
 Difference = Literal["number", "date", "name", "unit", "negation", "order", "value"]
 
@@ -196,6 +196,21 @@ def has_differences(a: NormalizedText, b: NormalizedText) -> bool:
     return max(len(a.plain), len(b.plain)) > MAX_COMPARED_CHARS or a.tokens != b.tokens
 
 
+def differ_in_grammar_only(a: str | NormalizedText, b: str | NormalizedText) -> bool:
+    """Whether two texts have the same words but for function words and the s of a plural or of a verb.
+
+    Tense, number words, directions ("to", "from"), pronouns and modals count, as does the s of a name.
+
+    Example:
+        "Deploy with Kubernetes" and "Deploy using Kubernetes".
+    """
+    first, other = _as_normalized(a), _as_normalized(b)
+    if max(len(first.plain), len(other.plain)) > MAX_COMPARED_CHARS:
+        return first.plain == other.plain
+    names = _capitalised(first.text) | _capitalised(other.text)
+    return _without_grammar(first.tokens, names) == _without_grammar(other.tokens, names)
+
+
 def is_near_duplicate(
     a: str | NormalizedText, b: str | NormalizedText, *, overlap_floor: float, ratio_floor: float
 ) -> bool:
@@ -222,6 +237,29 @@ def match(
         if ratio(form, other) >= ratio_floor:
             return at, False
     return None
+
+
+def _without_grammar(tokens: Sequence[str], names: Collection[str]) -> list[str]:
+    """Return the tokens without function words that add nothing and without a final s; equal connectives are one."""
+    dropped, one_of = words("likeness", "connectives"), _equal_connectives()
+    return [
+        token[:-1]
+        if len(token) > 3
+        and token[-1] == "s"
+        and token.islower()
+        and token.isalpha()
+        and token not in names
+        and not token.endswith(("ss", "us", "is"))
+        else one_of.get(token, token)
+        for token in tokens
+        if token not in dropped
+    ]
+
+
+@functools.cache
+def _equal_connectives() -> dict[str, str]:
+    groups = (line.split() for line in read("likeness")["equal_connectives"])
+    return {word: group[0] for group in groups for word in group}
 
 
 def _overlap(a: NormalizedText, b: NormalizedText) -> float:
