@@ -291,7 +291,10 @@ class MemoryAPI(ABC):
         format: Format = "markdown",  # noqa: A002  the word users know
         seen: Sequence[str] = (),
     ) -> CompiledContext:
-        """Compile only the memories that bear on a query; the text is empty if none does."""
+        """Compile only the memories that bear on a query; the text is empty if none does.
+
+        An empty query gets the newest 20 memories, newest first, without sensitive ones and core blocks.
+        """
 
     @operation("POST /memory/receipts/{id}/replay", by="services.reading.contexts:replay", right="read")
     def replay(self, receipt_id: str) -> Replayed:

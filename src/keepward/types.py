@@ -398,6 +398,9 @@ PARAMETERS: Mapping[str, Any] = {
     ],
     "context.preview": Annotated[bool, Meta(description="Store no receipt, and explain every candidate.")],
     "snapshot.without": _described(Lines, "Core blocks, by key or id, that may be missing if they are invalid."),
+    "memory_block.query": Annotated[
+        str, Meta(description="What to search for; empty: the newest 20 memories.", max_length=MAX_QUERY_LENGTH)
+    ],
     "memory_block.seen": Annotated[
         list[Id],
         request_limit(

@@ -87,6 +87,25 @@ def test_prompt_recalls_up_to_the_policy_limit(opened: Callable[..., Memory], cl
 
 
 @pytest.mark.promise("B40")
+@pytest.mark.parametrize("query", ["", "  "])
+def test_memory_block_without_a_query_has_the_newest_twenty(owner: Memory, mem: Memory, clock: Any, query: str) -> None:
+    names = [f"Ferry number {n} sails to island {n * 7}" for n in range(25)]
+    for name in names:
+        clock.move(minutes=1)
+        committed_record(mem.remember(name, tier="archival"))
+    for n in range(90):
+        committed_record(
+            owner.remember(f"The pin of card {n} is in the safe", sensitivity="sensitive", tier="archival")
+        )
+    committed_record(owner.remember("Sail to Oslo", key="mission", tier="core"))
+    mem.forget(committed_record(mem.remember("Ferry number 99 sails to the moon")).id, reason="wrong")
+    block = mem.memory_block(query, budget_tokens=2_000)
+    assert re.findall(r"Ferry number (\d+)", block.text) == [str(n) for n in range(24, 4, -1)]
+    assert "Oslo" not in block.text
+    assert "pin of card" not in block.text
+
+
+@pytest.mark.promise("B40")
 def test_working_notes_newest_first(mem: Memory, clock: Any) -> None:
     for name in ("first", "second", "third"):
         clock.move(minutes=1)

@@ -87,6 +87,8 @@ NO_CONTENT = "nothing was recalled: the objective is a greeting, thanks or arith
 AWAITING_REVIEW = compile_reason("quarantine", "it waits for a person's decision")
 #: Maximum number of the newest pending proposals that a receipt names, so that it does not grow with the review queue.
 MAX_NAMED_PROPOSALS = 20
+#: Number of memories of a memory block without a query.
+MAX_NEWEST = 20
 ContextMode = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[ContextMode, Callable[[CompileInput], CompileResult]] = {
     "context": compile_context,
@@ -238,8 +240,10 @@ def gather(
     result = Recall(hits=(), used=(), notes=(), head=at.head.name, now=at.now)
     if objective.strip():
         result = input_reader.add_recalled(objective)
+    elif on and bearing_only:
+        input_reader.add_newest(MAX_NEWEST)
     if on and request.summaries:
-        input_reader.add_newest_summaries()
+        input_reader.add_newest(request.summaries, kinds=(Kind.SUMMARY.value,), tiers=(Tier.EPISODIC.value,))
     sections = input_reader.sections
     inputs = CompileInput(
         objective=redact_personal_data(redact_secrets(objective)),
@@ -414,9 +418,10 @@ class _InputReader:
         )
         self.excluded = [(name, 0, why) for name in pending[-MAX_NAMED_PROPOSALS:]]
 
-    def _find(self, narrowed: dict[str, Any]) -> list[Record]:
+    def _find(self, narrowed: dict[str, Any], *, limit: int | None = None) -> list[Record]:
         """Return the records that pass a filter and may be shown; collect corrupt ones and note hidden ones."""
-        found = VisibleReader(self.context).find(replace(self.everything, **narrowed), live_at=None, as_of=self.at.seq)
+        filters = replace(self.everything, **narrowed)
+        found = VisibleReader(self.context).find(filters, live_at=None, limit=limit, as_of=self.at.seq)
         return self._readable(found)
 
     def _is_recent(self, record: Record) -> bool:
@@ -462,18 +467,10 @@ class _InputReader:
                     self.unlisted[why.code] += 1
         return ranking.result
 
-    def add_newest_summaries(self) -> None:
-        """Let the newest summaries come before all other recalled memories."""
-        summaries = self._find({"kinds": (Kind.SUMMARY.value,), "tiers": (Tier.EPISODIC.value,)})
-        shown = [
-            record
-            for record in summaries
-            if self._is_admissible(record)
-            and record.sensitivity is Sensitivity.NORMAL
-            and record.stability is not Stability.PERMANENT
-            and record.id not in self.request.seen
-        ]
-        newest = sorted(shown, key=lambda record: (record.said_at, record.id), reverse=True)[: self.request.summaries]
+    def add_newest(self, number: int, **narrowed: Any) -> None:
+        """Let the newest memories that pass a filter come before all other recalled ones."""
+        # Those of one kind are few, and are compared by the time when they were said.
+        newest = self._newest(number, {"include_sensitive": False, **narrowed}, None if narrowed else number)
         chosen = {record.id for record in newest}
         strongest = max((each.strength or 0.0 for each in self.candidates), default=0.0)
         asked = [
@@ -482,6 +479,24 @@ class _InputReader:
         ]
         self.candidates = [*asked, *(each for each in self.candidates if each.record.id not in chosen)]
         self.excluded = [each for each in self.excluded if each[0] not in chosen]
+
+    def _newest(self, number: int, narrowed: dict[str, Any], limit: int | None) -> list[Record]:
+        """Return the newest memories that may be shown and that the fixed sections leave out, newest first."""
+        read = -1
+        while True:
+            found = self._find(narrowed, limit=limit)
+            shown = [
+                record
+                for record in found
+                if self._is_admissible(record)
+                and record.sensitivity is Sensitivity.NORMAL
+                and record.stability is not Stability.PERMANENT
+                and record.tier is not Tier.CORE
+                and record.id not in self.request.seen
+            ]
+            if limit is None or len(shown) >= number or len(found) <= read:
+                return sorted(shown, key=lambda record: (record.said_at, record.id), reverse=True)[:number]
+            limit, read = 4 * limit, len(found)
 
     @property
     def _room(self) -> int:
