@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,10 @@ from keepward.errors import InvalidInput
 
 #: Suffix of an incomplete file, after the final name and a random word.
 PART_SUFFIX = ".part"
+#: Flag of ``os.open`` without which Windows changes line ends; 0 on other systems.
+BINARY: int = getattr(os, "O_BINARY", 0)
+#: Errors of Windows for a file that another process has open for a moment, and seconds until the move is given up.
+_SHARING_ERRORS, _SHARING_TIMEOUT_S = {5, 32, 33}, 5.0
 #: Permissions for the owner only.
 _PRIVATE_MODE = 0o600
 #: Errors of a system that has nothing to flush in a folder.
@@ -38,7 +43,8 @@ def flush(path: Path) -> None:
         OSError: the disk did not take it.
     """
     try:
-        handle = os.open(path, os.O_RDONLY)
+        # Windows flushes only what is open for writing, and opens no folder.
+        handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     except OSError:
         return
     try:
@@ -76,10 +82,12 @@ def write_all(handle: int, data: bytes, offset: int | None = None) -> None:
     Raises:
         OSError: the disk takes no more; a part may be written.
     """
+    if offset is not None:
+        os.lseek(handle, offset, os.SEEK_SET)
     done = 0
     while done < len(data):
         part = memoryview(data)[done:]
-        taken = os.write(handle, part) if offset is None else os.pwrite(handle, part, offset + done)
+        taken = os.write(handle, part)
         if taken == 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         done += taken
@@ -92,7 +100,7 @@ def read_regular(path: Path, limit: int) -> bytes:
         InvalidInput: it is not a regular file, or longer than ``limit`` bytes.
         OSError: it cannot be read.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
             most = f"{limit >> 20} MB" if limit >> 20 else f"{limit} bytes"
@@ -110,12 +118,12 @@ def new_file(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]:
         FileExistsError: the path exists, even as a link.
         OSError: it cannot be written.
     """
-    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_MODE)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | BINARY, _PRIVATE_MODE)
     try:
         with os.fdopen(handle, "wb") as out:
             yield out
             out.flush()
-            if mode != _PRIVATE_MODE:
+            if mode != _PRIVATE_MODE and hasattr(os, "fchmod"):
                 os.fchmod(out.fileno(), mode)
             os.fsync(out.fileno())
     except BaseException:
@@ -136,11 +144,24 @@ def atomic_replace(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[byte
     with new_file(aside, mode=mode) as out:
         yield out
     try:
-        aside.replace(path)
+        _move(aside, path)
     except BaseException:
         _unlink_quietly(aside)
         raise
     flush(path.parent)
+
+
+def _move(aside: Path, path: Path) -> None:
+    """Rename a file, replacing another. Windows refuses this while a reader has the other open, so it tries again."""
+    deadline = time.monotonic() + _SHARING_TIMEOUT_S
+    while True:
+        try:
+            aside.replace(path)
+            return
+        except PermissionError as exc:
+            if getattr(exc, "winerror", None) not in _SHARING_ERRORS or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def replace(path: Path, data: bytes, *, mode: int = _PRIVATE_MODE) -> None:

@@ -23,7 +23,8 @@ def config_folder(environ: Mapping[str, str]) -> str:
     # The XDG specification ignores a relative path.
     if os.path.isabs(environ.get("XDG_CONFIG_HOME", "")):
         return os.path.join(environ["XDG_CONFIG_HOME"], "keepward")
-    own = environ.get("HOME") or _login_folder()
+    # On Windows only some shells set the variable, so it is ignored there.
+    own = (environ.get("HOME") if os.name == "posix" else None) or _login_folder()
     return os.path.join(os.getcwd(), ".keepward") if own == "~" else os.path.join(own, ".config", "keepward")
 
 
@@ -34,7 +35,7 @@ def _login_folder() -> str:
 
         return pwd.getpwuid(os.getuid()).pw_dir or "~"
     except (ImportError, KeyError):
-        return "~" if os.environ.get("HOME") == "" else os.path.expanduser("~")
+        return "~" if os.name == "posix" and os.environ.get("HOME") == "" else os.path.expanduser("~")
 
 
 def data_folder(environ: Mapping[str, str]) -> str:

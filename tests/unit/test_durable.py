@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -170,3 +171,36 @@ def test_a_disk_that_takes_nothing_is_an_error(file: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "write", lambda *_: 0)
     with file.open("wb") as out, pytest.raises(OSError, match="space"):
         durable.write_all(out.fileno(), b"bytes")
+
+
+def _refusing(times, monkeypatch):
+    """Refuse to replace files so many times, as Windows does while another process reads one."""
+    replace, left = Path.replace, [times]
+
+    def refuse(self, target):
+        if left[0] > 0:
+            left[0] -= 1
+            fault = PermissionError(errno.EACCES, "in use")
+            fault.winerror = 32
+            raise fault
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refuse)
+
+
+def test_a_file_that_is_read_elsewhere_is_replaced_after_that(tmp_path, monkeypatch):
+    file = tmp_path / "key"
+    durable.replace(file, b"1")
+    _refusing(3, monkeypatch)
+    durable.replace(file, b"2")
+    assert file.read_bytes() == b"2"
+
+
+def test_a_file_that_stays_open_elsewhere_is_an_error_and_leaves_nothing(tmp_path, monkeypatch):
+    file = tmp_path / "key"
+    durable.replace(file, b"1")
+    _refusing(1 << 30, monkeypatch)
+    monkeypatch.setattr(durable, "_SHARING_TIMEOUT_S", 0.0)
+    with pytest.raises(PermissionError):
+        durable.replace(file, b"2")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("key", b"1")]

@@ -382,13 +382,15 @@ def _role_order(actor: Actor) -> int:
 
 def _login() -> str:
     """Return the login name that the system reports; environment variables such as USER can be forged."""
+    name = ""
     try:
         import pwd
 
         name = pwd.getpwuid(os.getuid()).pw_name
     except ImportError:
         # Windows.
-        name = os.getlogin()
+        with suppress(OSError):
+            name = os.getlogin()
     except (KeyError, OSError):
         # There is no login name, for example in a container that runs under a bare user id.
         return "operator"

@@ -95,7 +95,7 @@ def socket_path(environ: Mapping[str, str], *, store: str, tenant: str, agent: s
 
 def connect(path: str, timeout: float) -> socket.socket | None:
     """Return a connection to the server, with a timeout in seconds; None if no server listens."""
-    if not hasattr(socket, "AF_UNIX"):
+    if not (hasattr(socket, "AF_UNIX") and hasattr(os, "getuid")):
         return None
     try:
         folder, found = os.stat(os.path.dirname(path)), os.lstat(path)

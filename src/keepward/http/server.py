@@ -403,8 +403,8 @@ def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:
     except OSError as exc:
         raise InvalidInput("that host is not a name or address of this machine; choose another with --host") from exc
     try:
-        # Allow the port of a server that stopped a moment ago.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Allow the port of a server that stopped a moment ago; on Windows that would allow the port of another server.
+        bound.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR), 1)
         bound.bind(address)
         bound.listen(2048)
     except OSError as exc:

@@ -242,7 +242,8 @@ def open_source(target: str | Path | IO[str] | IO[bytes]) -> Iterator[ImportSour
     try:
         # Opening a named pipe without a writer would not return.
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK))  # noqa: SIM115
-        os.set_blocking(file.fileno(), True)
+        if _NONBLOCK:
+            os.set_blocking(file.fileno(), True)
     except OSError as exc:
         raise InvalidInput(f"cannot read {path.name}: {exc.strerror or 'it cannot be opened'}") from exc
     with file, io.BytesIO() as buffer:

@@ -12,14 +12,13 @@ Invariants
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from keepward import durable
+from keepward import durable, locks
 from keepward.core.blob import is_blob_path
 
 _LOCK = "lock"
@@ -43,9 +42,9 @@ class FileBlobs:
             yield
             return
         durable.make_folder(self._folder, below=self._folder)
-        handle = os.open(self._folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        handle = os.open(self._folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            locks.lock_file(handle, shared=not alone)
             yield
         finally:
             os.close(handle)
@@ -61,16 +60,19 @@ class FileBlobs:
         durable.replace(file, data)
 
     def read(self, path: str) -> bytes | None:
+        file = self._file(path)
+        if not hasattr(os, "O_NOFOLLOW") and file.is_symlink():
+            return None
         try:
-            handle = os.open(self._file(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = os.open(file, os.O_RDONLY | durable.BINARY | getattr(os, "O_NOFOLLOW", 0))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
             if exc.errno == errno.ELOOP:
                 return None
             raise
-        with os.fdopen(handle, "rb") as file:
-            return file.read()
+        with os.fdopen(handle, "rb") as opened:
+            return opened.read()
 
     def size(self, path: str) -> int | None:
         file = self._file(path)

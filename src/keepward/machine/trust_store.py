@@ -22,7 +22,6 @@ Late imports: an extra may be missing.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
@@ -32,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keepward import durable, folders
+from keepward import durable, folders, locks
 from keepward.core.commit import Head
 from keepward.core.serialization import tenant_digest
 from keepward.core.value import load_json
@@ -67,6 +66,13 @@ def _read_file(path: Path) -> bytes | None:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _read_locked(path: str | Path, size: int = -1) -> bytes:
+    """Return the content of a file while no other process writes to it, or its first ``size`` bytes."""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - every write reads one, and a Path costs more
+        locks.lock_file(file.fileno(), shared=True)
+        return file.read(size)
 
 
 def _make_folder(config_dir: Path, *names: str) -> None:
@@ -156,7 +162,9 @@ class TrustStore:
         heads = self._store_folder() / "heads"
         return {
             "key": key.hex(),
-            "heads": {name: (heads / name).read_bytes().hex() for name in sorted(self.tenant_digests())},
+            "heads": {
+                name: _read_locked(heads / name, 2 * _HEAD_BYTES).hex() for name in sorted(self.tenant_digests())
+            },
         }
 
     def import_entries(self, entries: dict[str, Any], *, fresh: bool) -> None:
@@ -177,14 +185,9 @@ class TrustStore:
 
     def last_head(self, tenant: str, of: HeadKind = "journal") -> Head | None:
         try:
-            handle = os.open(self._head_file(tenant), os.O_RDONLY)
+            raw = _read_locked(self._head_file(tenant), 2 * _HEAD_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH)
-            raw = os.pread(handle, 2 * _HEAD_BYTES + 1, 0)
-        finally:
-            os.close(handle)
         if len(raw) not in {0, _HEAD_BYTES, 2 * _HEAD_BYTES}:
             raise Tampered(_DAMAGED)
         # Empty: another process has created the file and is about to record its first head.
@@ -202,10 +205,10 @@ class TrustStore:
         Raises:
             OSError: it cannot be written.
         """
-        handle = os.open(self._head_file(tenant), os.O_CREAT | os.O_RDWR, 0o600)
+        handle = os.open(self._head_file(tenant), os.O_CREAT | os.O_RDWR | durable.BINARY, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            stored = os.pread(handle, 2 * _HEAD_BYTES, 0)
+            locks.lock_file(handle)
+            stored = os.read(handle, 2 * _HEAD_BYTES)
             fresh = raw = stored.ljust(2 * _HEAD_BYTES, b"\0")
             given: tuple[tuple[HeadKind, Head | None], ...] = (("journal", head), ("sums", sums))
             for of, each in given:
@@ -333,7 +336,7 @@ class FileErasures:
             return self._key
         # Every write calls this, and mostly the file does not exist.
         try:
-            handle = os.open(self._key_file, os.O_RDONLY | os.O_CLOEXEC)
+            handle = os.open(self._key_file, os.O_RDONLY | durable.BINARY)
         except (FileNotFoundError, NotADirectoryError):
             stored = b""
         else:
@@ -358,11 +361,12 @@ class FileErasures:
             return
         _make_folder(self._folder.parent, self._folder.name)
         lines = "".join(json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n" for entry in entries)
-        handle = os.open(self._folder / "list.jsonl", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | durable.BINARY
+        handle = os.open(self._folder / "list.jsonl", flags, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            locks.lock_file(handle)
             size = os.fstat(handle).st_size
-            if size and os.pread(handle, 1, size - 1) != b"\n":
+            if size and os.lseek(handle, size - 1, os.SEEK_SET) and os.read(handle, 1) != b"\n":
                 lines = "\n" + lines
             durable.write_all(handle, lines.encode("ascii"))
             os.fsync(handle)
@@ -383,8 +387,12 @@ class FileErasures:
         return self._revoked[1]
 
     def entries(self) -> list[dict[str, Any]]:
-        found = []
-        for line in (_read_file(self._folder / "list.jsonl") or b"").decode("ascii", "replace").splitlines():
+        found: list[dict[str, Any]] = []
+        try:
+            raw = _read_locked(self._folder / "list.jsonl")
+        except (FileNotFoundError, NotADirectoryError):
+            return found
+        for line in raw.decode("ascii", "replace").splitlines():
             try:
                 entry = load_json(line)
             except ValueError:

@@ -129,7 +129,7 @@ def _create(path: Path) -> None:
         except FileExistsError:
             if path.stat().st_size:
                 return  # Another process was first; its store is as good.
-            aside.rename(path)
+            aside.replace(path)
         except OSError:
             # A file system without links: the check and the rename are two steps there.
             if not path.exists():

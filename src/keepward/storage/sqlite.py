@@ -20,7 +20,6 @@ Invariants
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import sqlite3
@@ -30,7 +29,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
-from keepward import durable
+from keepward import durable, locks
 from keepward.errors import InvalidInput, StoreUnavailable, Tampered
 from keepward.locks import ReleasableLock
 from keepward.storage import forks
@@ -428,19 +427,23 @@ class SqliteDatabase:
 
 @contextmanager
 def _writer_queue(path: Path) -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns whether this process is the first of the waiting writers."""
+    """Yield a function that returns whether this process is the first of the waiting writers.
+
+    None is the first where a lock would keep others from reading the file.
+    """
     try:
-        file = path.open("rb")
+        file = path.open("rb") if locks.ADVISORY else None
     except OSError:
+        file = None
+    if file is None:
         yield lambda: False
         return
 
     def is_first() -> bool:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return locks.lock_file(file.fileno(), wait=False)
         except OSError:
             return False
-        return True
 
     with file:
         try:
@@ -448,7 +451,7 @@ def _writer_queue(path: Path) -> Iterator[Callable[[], bool]]:
         finally:
             # A forked child shares the open file, so closing it here does not unlock it.
             with contextlib.suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_UN)
+                locks.unlock_file(file.fileno())
 
 
 def write_copy(source: sqlite3.Connection, target: Path) -> None:

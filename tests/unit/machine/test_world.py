@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepward import durable
+from keepward import durable, folders
 from keepward.core.commit import Head
 from keepward.errors import Tampered
 from keepward.machine.clock import RandomIds
@@ -124,6 +124,12 @@ def test_an_empty_home_is_that_of_the_login(monkeypatch):
     assert default_config_dir() == expected
 
 
+def test_home_of_a_shell_is_ignored_on_windows(monkeypatch):
+    expected = folders.config_folder({})
+    monkeypatch.setattr(os, "name", "nt")
+    assert folders.config_folder({"HOME": "/of/a/shell"}) == expected
+
+
 def test_ids_of_a_forked_process_are_its_own():
     ids = RandomIds()
     ids.new_id(NOW + timedelta(days=1))
@@ -213,12 +219,12 @@ def test_a_list_on_a_full_disk_keeps_its_entries(tmp_path, monkeypatch):
 def test_a_head_on_a_disk_that_fails_stays_as_it_was(anchor, monkeypatch):
     anchor.adopt()
     anchor.record_head("ada", _head(1))
-    pwrite, left = os.pwrite, [10, 0]
+    write, left = os.write, [10, 0]
 
-    def fail(handle, data, place):
-        return pwrite(handle, bytes(data[: left.pop(0)]), place) if left else pwrite(handle, data, place)
+    def fail(handle, data):
+        return write(handle, bytes(data[: left.pop(0)])) if left else write(handle, data)
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="space"):
-        patch.setattr(os, "pwrite", fail)
+        patch.setattr(os, "write", fail)
         anchor.record_head("ada", _head(2))
     assert anchor.last_head("ada") == _head(1)
