@@ -14,6 +14,7 @@ from keepward.core.json_form import to_json
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
 from keepward.core.value import format_time, pluralize
+from keepward.embedding import model_files
 from keepward.errors import ModelUnavailable
 from keepward.jobs.runner import job_states
 from keepward.machine.backup_list import DUE_AFTER, backup_status
@@ -317,6 +318,8 @@ def _embedder_check(context: RequestContext, name: str) -> Check:
     """Ask the embedder for the vectors of a query and of a document, and name their prefixes."""
     detail = f"{name}: recall by words{_MEANING.get(name.partition(':')[0], ' and meaning')}"
     remedy = "run `keepward model install` and leave `embedder` out of the settings, or choose another embedder"
+    if name.startswith("hashed") and (missing := model_files.missing_package()):
+        detail += f"; the model needs the package {missing}, which is not installed"
     try:
         if context.embedder is not None:
             query_vectors_of(context.embedder, ["check"])

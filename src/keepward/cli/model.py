@@ -47,5 +47,9 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
 
 def hint_missing_model(call: CommandContext) -> None:
     """Print a hint on stderr if the embedder is `auto` and the model is missing."""
-    if (call.embedder or call.settings.embedder) == "auto" and not model_files.is_installed():
+    if (call.embedder or call.settings.embedder) != "auto":
+        return
+    if missing := model_files.missing_package():
+        call.echo_err(f"recall searches by words only: the package {missing} is not installed")
+    elif not model_files.is_installed():
         call.echo_err("recall searches by words only; `keepward model install` adds search by meaning")

@@ -69,6 +69,8 @@ class MiniLmEmbedder:
     id = f"{model_files.NAME}:{model_files.WEIGHTS_ID}:{DIM}"
 
     def __init__(self) -> None:
+        if missing := model_files.missing_package():
+            raise ModelUnavailable(f"MiniLM needs the package {missing}, which is not installed: install it with pip")
         if not self.available():
             raise ModelUnavailable("MiniLM is not installed: `keepward model install` fetches it")
         self._folder = model_files.folder()
@@ -78,7 +80,7 @@ class MiniLmEmbedder:
     @staticmethod
     def available() -> bool:
         """Return whether the model is installed; imports nothing heavy."""
-        return model_files.is_installed()
+        return model_files.is_installed() and model_files.missing_package() is None
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return float32, shape (len(texts), 384), L2-normalised rows, in the order of `texts`."""

@@ -59,6 +59,11 @@ def is_installed() -> bool:
     return all((folder() / name).is_file() for name in _FILES)
 
 
+def missing_package() -> str | None:
+    """Return a package that the model needs and that is not installed: some systems have no wheel of it."""
+    return next((name for name in ("onnxruntime", "tokenizers") if find_spec(name) is None), None)
+
+
 def size() -> int:
     """Return the bytes that the model takes on disk."""
     return sum((folder() / name).stat().st_size for name in _FILES) if is_installed() else 0

@@ -79,8 +79,13 @@ IRREGULAR: Final = _bases()
 
 @cache
 def _stemmer() -> Any:
-    import Stemmer
+    try:
+        import Stemmer
+    except ImportError:
+        # There is no wheel for this system or Python. The same algorithm in Python takes longer.
+        import snowballstemmer
 
+        return snowballstemmer.stemmer("english")
     # The caller caches words, so that folding and irregular forms are cached too.
     return Stemmer.Stemmer("english", 0)
 
