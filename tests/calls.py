@@ -127,6 +127,11 @@ EXAMPLES: dict[str, Example] = {
         "amend {proposal} 'Keep the light on'",
         sensitive="shown",
     ),
+    "create_branch": reads({"name": "try-y"}, "branch create try-y", right="propose"),
+    "branches": reads({}, "branch list"),
+    "branch_changes": reads({"name": "{branch}"}, "branch diff {branch}"),
+    "merge_branch": reads({"name": "{branch}"}, "branch merge {branch}"),
+    "discard_branch": reads({"name": "{own_branch}"}, "branch discard {own_branch}"),
     "reject": names({"proposal_id": "{proposal}", **X}, "reject {proposal} --reason x", sensitive="shown"),
     "reopen": names({"proposal_id": "{rejected}", **X}, "reopen {rejected} --reason x", sensitive="shown"),
     "approve_many": names({"items": ["{proposal}"]}, sensitive="shown"),
@@ -255,6 +260,19 @@ class Stage:
     @cached_property
     def proposal(self) -> str:
         return self._remember(TEXT, tier="core", key="mission").item.id
+
+    @cached_property
+    def branch(self) -> str:
+        """A branch of the owner, with a change of the target."""
+        self.owner.create_branch("try-x")
+        self.owner.branch("try-x").revise(self.memory, f"{TEXT} Dias")
+        return "try-x"
+
+    @cached_property
+    def own_branch(self) -> str:
+        """A branch of the caller."""
+        self.owner.with_token(self.token()).create_branch("try-z")
+        return "try-z"
 
     @cached_property
     def rejected(self) -> str:

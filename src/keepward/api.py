@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from keepward.conversation import Conversation
 from keepward.core import change
 from keepward.core.blob import Blob
+from keepward.core.branch import Branch, BranchDiff, BranchMerge, Side
 from keepward.core.browse import Activity, Facets, Lineage, Member, News, Sources
 from keepward.core.change import (
     UNSET,
@@ -673,6 +674,44 @@ class MemoryAPI(ABC):
         ``leave_out`` names memories whose changes are not made; the others are approved.
         """
 
+    # --- branches
+
+    @operation("POST /memory/branches", by="services.review.branches:create_branch", right="propose", status=201)
+    def create_branch(self, name: str, *, reason: str = "", expires: Duration | None = None) -> Branch:
+        """Make a branch at this scope; ``branch(name)`` is a handle on it.
+
+        It reads main under its own changes. It expires after the time that proposals have, by default 30 days.
+
+        Raises:
+            Conflict: there is an open branch of this name, or there are 32 branches.
+        """
+
+    @operation("GET /memory/branches", by="services.review.branches:branches", right="read", answer="items")
+    def branches(self) -> list[Branch]:
+        """Return the open branches that this handle sees, oldest first."""
+
+    @operation("GET /memory/branches/{name}", by="services.review.branches:branch_changes", right="read")
+    def branch_changes(self, name: str) -> BranchDiff:
+        """Return what a branch changes: each memory there, on main now, and as it was when the branch changed it.
+
+        A ``conflict`` is what main has changed as well.
+        """
+
+    @operation("POST /memory/branches/{name}/merge", by="services.review.branches:merge_branch", right="propose")
+    def merge_branch(self, name: str, *, take: Mapping[str, Side] | None = None) -> BranchMerge:
+        """Write to main what a branch changed. Every gate judges each change as a write of its author.
+
+        What lands leaves the branch. Conflicts, and what waits or is refused, stay on it. ``take`` decides on
+        conflicts: by the id of the memory, ``branch`` or ``main``.
+        """
+
+    @operation("POST /memory/branches/{name}/discard", by="services.review.branches:discard_branch", right="propose")
+    def discard_branch(self, name: str) -> Receipt:
+        """Retire everything of a branch, in one commit, and close it. Its author and the owner may.
+
+        Returns the receipt of the commit.
+        """
+
     @operation("POST /memory/quarantine/{id}/reject", by="services.review.decisions:reject", right="approve")
     def reject(self, proposal_id: str, *, reason: str) -> Receipt:
         """Reject a proposal. The memories stay as they are."""
@@ -1090,6 +1129,11 @@ class AsyncMemoryAPI:
     notices = async_method(MemoryAPI.notices)
     approve = async_method(MemoryAPI.approve)
     amend = async_method(MemoryAPI.amend)
+    create_branch = async_method(MemoryAPI.create_branch)
+    branches = async_method(MemoryAPI.branches)
+    branch_changes = async_method(MemoryAPI.branch_changes)
+    merge_branch = async_method(MemoryAPI.merge_branch)
+    discard_branch = async_method(MemoryAPI.discard_branch)
     reject = async_method(MemoryAPI.reject)
     reopen = async_method(MemoryAPI.reopen)
     approve_many = async_method(MemoryAPI.approve_many)

@@ -264,6 +264,10 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
         """Return a handle at another tenant or scope of the same store."""
         return AsyncMemory(self._target.at(tenant=tenant, scope=scope), self._threads)
 
+    def branch(self, name: str | None) -> AsyncMemory:
+        """Return a handle on a branch, or with None on main."""
+        return AsyncMemory(self._target.branch(name), self._threads)
+
     def user(self, name: str, *, names: Sequence[str] = ()) -> AsyncMemory:
         """Return a handle of a user: a person whom the agent talks with."""
         return AsyncMemory(self._target.user(name, names=names), self._threads)

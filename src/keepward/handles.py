@@ -8,6 +8,8 @@
 | ``project("shop").user("ana")``   | ``/projects/shop/users/ana`` | ``/projects/shop``, ``/users/ana``, ``/`` |
 | ``project("shop").agent("plan")`` | ``/projects/shop``        | ``/``                                       |
 
+``branch("try-x")`` is a handle on a branch, at the same scope; see ``services.branch_state``.
+
 * A handle never has more trust or rights than the handle it came from. A token's handle stays within its scope.
 * The order does not matter: ``user(u).project(p)`` equals ``project(p).user(u)``.
 """
@@ -36,7 +38,12 @@ if TYPE_CHECKING:
     from keepward.core.journal import Erased, ErasePlan
 
 #: HTTP headers with the names; a proxy sets them after authentication.
-NAMED_HANDLE_HEADERS = {"user": "Keepward-User", "agent": "Keepward-Agent", "project": "Keepward-Project"}
+NAMED_HANDLE_HEADERS = {
+    "user": "Keepward-User",
+    "agent": "Keepward-Agent",
+    "project": "Keepward-Project",
+    "branch": "Keepward-Branch",
+}
 #: HTTP header with the further names of a user, percent-encoded and separated by commas.
 NAMES_HEADER = "Keepward-User-Names"
 #: Maximum number of further names of a user, and of characters of each.
@@ -106,6 +113,16 @@ class Handles(ForeignMethodHints, MemoryAPI):
     def project(self, name: str) -> Self:
         """Return a handle of a project, which its agents share."""
         return self._handle_for(project=check_name("project", name))
+
+    @abstractmethod
+    def branch(self, name: str | None) -> Self:
+        """Return a handle on a branch, or with None on main; the tenant, the scope and the actor stay the same.
+
+        It reads main under the changes of the branch, and writes to the branch alone. ``create_branch`` makes one.
+
+        Raises:
+            InvalidInput: the name is not valid.
+        """
 
     @overload
     def erase(

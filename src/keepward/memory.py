@@ -32,7 +32,10 @@ from keepward.core.principals import (
     SHARED_SCOPE,
     Actor,
     ActorKind,
+    branch_of,
+    branch_scope,
     may_act_as,
+    parse_branch,
 )
 from keepward.draft import Draft
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
@@ -269,6 +272,11 @@ class Memory(LocalHandle, Tools):
         """
         return type(self)(self._shared, context_at(self._unconfirmed, tenant=tenant, scope=scope))
 
+    def branch(self, name: str | None) -> Self:
+        branch = None if name is None else parse_branch(name)
+        there = dataclasses.replace(self._unconfirmed, scope=branch_scope(branch, self.scope))
+        return type(self)(self._shared, there)
+
     def _handle_for(
         self,
         *,
@@ -479,7 +487,8 @@ class Memory(LocalHandle, Tools):
         self._shared.require_open()
         actors = (self.actor, *self._unconfirmed.via)
         if all(actor.credential is None for actor in actors):
-            return self._unconfirmed
+            # Each call reads the state of a branch again.
+            return self._unconfirmed if branch_of(self.scope) is None else dataclasses.replace(self._unconfirmed)
         from keepward.services.tokens import require_valid
 
         own, *_ = [require_valid(self._unconfirmed, actor) for actor in actors]

@@ -35,6 +35,7 @@ from msgspec import Meta
 
 from keepward.core.change import Append, ChangedFields, Insert, Move, NewFields, Replace
 from keepward.core.foreign_words import handle_of, known_argument
+from keepward.core.principals import BRANCH_PREFIX
 from keepward.core.proposal import Outcome
 from keepward.core.query import Filter, Filters, SearchFilters
 from keepward.core.value import Data, unknown_field_message
@@ -142,6 +143,11 @@ class Operation:
         params = args if self.makes is not None else {**self._defaults, **args}
         from keepward.services.reading import scope_notes
 
+        if context.scope.startswith(BRANCH_PREFIX):
+            # A closed branch is neither read nor written.
+            from keepward.services.branch_state import branch_state
+
+            branch_state(context)
         if self.changes:
             return scope_notes.with_reasons(context, self.function(context, **params, **local))
         with context.engine.store.sharing_snapshot(context.tenant):

@@ -166,6 +166,11 @@ ParsedReasonText = Annotated[
 Line = Annotated[str, Meta(min_length=1, max_length=256, pattern=_LINE_PATTERN)]
 Question = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_LENGTH, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 Digest = Annotated[str, Meta(description="64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
+BranchName = Annotated[
+    str,
+    Meta(description="Name of a branch.", min_length=1, max_length=64),
+    gate_limit(pattern=f"^{SCOPE_SEGMENT}$"),
+]
 CommitKind = Annotated[str, Meta(description="Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")]
 Version = Annotated[int, Meta(title=VERSION_NUMBER, ge=0, le=2**53)]
 Tokens = Annotated[int, Meta(ge=1, le=128_000)]
@@ -488,6 +493,12 @@ PARAMETERS: Mapping[str, Any] = {
         list[Id], Meta(description="Ids of proposals."), request_limit(min_length=1, max_length=MAX_DECISIONS)
     ],
     "reject_many.reason": ParsedReasonText,
+    **{f"{name}.name": BranchName for name in ("create_branch", "branch_changes", "merge_branch", "discard_branch")},
+    "create_branch.reason": Annotated[str, Meta(description="What it is for.", max_length=900)],
+    "create_branch.expires": _described(Ttl, "How long it is open, such as `30d`. Default: as long as a proposal."),
+    "merge_branch.take": _described(
+        dict[str, Literal["branch", "main"]], "By the id of a memory that both sides changed: the side that counts."
+    ),
     # The journal and inquiries.
     "log.before": Annotated[
         int, Meta(title=COMMIT_NUMBER, description="Only commits with a smaller number.", ge=1, le=2**53)

@@ -81,7 +81,7 @@ FREE = {
 }  # fmt: skip
 #: Fields that hold ids, codes, digests, or names of places and principals.
 NEVER = {
-    Record: "id scope author text_by blob derived_from children superseded_by",
+    Record: "id scope author text_by blob derived_from branched_from children superseded_by",
     CommitDetails: "actor receipt policy proposal approved_by approved_digest undoes erased",
     Reason: "gate code", Proposal: "id tenant base digest decided_by",
     _TYPES["feedback"]: "tenant receipt actor used ignored",

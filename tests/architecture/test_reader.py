@@ -29,6 +29,8 @@ WITHOUT_READER = {
     "access": {"commit", "find", "steps"},
     "write": {"Proposal", "records"},
     "ingest": {"Proposal"},
+    "branch_state": {"find", "records"},
+    "branches": {"Proposal", "histories", "records", "steps"},
     # They work on the whole tenant, for its owner or for upkeep.
     "registry": {"find"},
     "erasure": {

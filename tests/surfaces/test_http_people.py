@@ -42,7 +42,7 @@ def test_the_address_names_the_user_the_project_and_the_agent(world):
 
 
 def test_every_address_of_the_memory_documents_the_names_of_a_handle(world):
-    named = [{"$ref": f"#/components/parameters/{name}"} for name in ("user", "agent", "project")]
+    named = [{"$ref": f"#/components/parameters/{name}"} for name in ("user", "agent", "project", "branch")]
     documented = {
         path
         for path, calls in world.api["paths"].items()
@@ -50,7 +50,7 @@ def test_every_address_of_the_memory_documents_the_names_of_a_handle(world):
         if all(name in each.get("parameters", ()) for name in named)
     }
     assert documented == {path for path in world.api["paths"] if path.startswith("/memory/")} - {"/memory/import"}
-    assert set(world.api["components"]["parameters"]) == {"user", "agent", "project"}
+    assert set(world.api["components"]["parameters"]) == {"user", "agent", "project", "branch"}
 
 
 @pytest.mark.parametrize("name", ["user", "agent", "project"])

@@ -93,6 +93,7 @@ COMMON_OPTIONS: dict[str, click.Option] = {
             "--agent", "Use the scope of this agent, and act as it unless --as or KEEPWARD_ACTOR names another.", "NAME"
         ),
         option("--project", "Use the scope of this project, which its agents share; . is this repository.", "NAME"),
+        option("--branch", "Read and write on this branch of memory.", "NAME"),
         option(
             "--as",
             "Who acts: agent or user, optionally with :NAME, or operator or reviewer, with your login name. By default "

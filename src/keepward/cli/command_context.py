@@ -65,6 +65,7 @@ class CommandContext:
     user: str | None = None
     agent: str | None = None
     project: str | None = None
+    branch: str | None = None
     actor: str | None = None
     embedder: str | None = None
     config: str | None = None
@@ -227,6 +228,8 @@ class CommandContext:
         memory = self._open.enter_context(opened)
         if token and (self.user or self.agent or self.project):
             memory = memory.at(scope=replace(self, scope=memory.scope).named_scope)
+        if self.branch:
+            memory = memory.branch(self.branch)
         if memory.actor.kind is ActorKind.OPERATOR:
             memory = inspection_handle(memory)
         if missing and str(self.path) == ":memory:":

@@ -50,6 +50,7 @@ SECTIONS = {
     "Read": "memories.recall memories.context memories.replay memories.list_ get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
+    "Branch": "branches.branch",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
     "review.blame testing.test testing.bisect review.context_diff review.contradictions",
     "Maintain the store": "store.token store.tenants store.config store.jobs backup.erase backup.backup "

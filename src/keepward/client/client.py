@@ -161,6 +161,11 @@ class Client(Handles):
         handle._transport = self._transport.of(user=user, agent=agent, project=project, names=names)
         return handle
 
+    def branch(self, name: str | None) -> Self:
+        handle = object.__new__(type(self))
+        handle._transport = self._transport.on(name)
+        return handle
+
     def close(self) -> None:
         """Close the connections for all handles on them."""
         self._transport.close()

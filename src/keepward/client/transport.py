@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import quote, urlsplit
 
 from keepward.core.json_form import from_json
-from keepward.core.principals import parse_scope, parse_tenant
+from keepward.core.principals import parse_branch, parse_scope, parse_tenant
 from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable, error_of
 from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
@@ -45,6 +45,8 @@ _INSECURE = (
     "the token would be sent unencrypted: use https, connect to the server over loopback, or set allow_insecure=True "
     "if the network is safe"
 )
+
+_BRANCH = NAMED_HANDLE_HEADERS["branch"]
 
 
 def http_library() -> Any:
@@ -95,7 +97,9 @@ class Transport:
         other = copy(self)
         other.tenant = self.tenant if tenant is None else parse_tenant(tenant)
         other.scope = self.scope if scope is None else parse_scope(scope)
-        other.handle_headers = self.handle_headers if scope is None else {}
+        # It stays on its branch.
+        branch = {name: value for name, value in self.handle_headers.items() if name == _BRANCH}
+        other.handle_headers = self.handle_headers if scope is None else branch
         return other
 
     def of(self, *, user: str | None, agent: str | None, project: str | None, names: Sequence[str]) -> Transport:
@@ -106,6 +110,13 @@ class Transport:
         if user is not None:
             named[NAMES_HEADER] = ",".join(map(quote, names))
         other.handle_headers = {**self.handle_headers, **named}
+        return other
+
+    def on(self, branch: str | None) -> Transport:
+        """Return a transport to a branch; None: to main."""
+        other = copy(self)
+        rest = {name: value for name, value in self.handle_headers.items() if name != _BRANCH}
+        other.handle_headers = rest if branch is None else {**rest, _BRANCH: parse_branch(branch)}
         return other
 
     def close(self) -> None:

@@ -143,6 +143,8 @@ class Record(ForeignKeys, Value, eq=False):
     evidence: tuple[str, ...] = ()
     #: Ids of the memories that this one was derived from.
     derived_from: tuple[str, ...] = ()
+    #: On a branch: the memory of main whose state it is there, and the version that it began from, as ``ID@VERSION``.
+    branched_from: str | None = None
     #: 0..1: is it true. Decayed in a record returned by a read.
     confidence: float
     #: 0..1: is it useful. Also decayed in a record returned by a read.
@@ -205,6 +207,16 @@ class Record(ForeignKeys, Value, eq=False):
     def stored_confidence(self) -> float:
         """Confidence when the memory was last confirmed, 0..1."""
         return self.confidence if self.base_confidence is None else self.base_confidence
+
+    @property
+    def branched_id(self) -> str | None:
+        """The id of ``branched_from``."""
+        return None if self.branched_from is None else self.branched_from.partition("@")[0]
+
+    @property
+    def branched_version(self) -> int:
+        """The version of ``branched_from``; 0 without one."""
+        return 0 if self.branched_from is None else int(self.branched_from.partition("@")[2])
 
     @property
     def happened_at(self) -> datetime | None:
@@ -282,6 +294,7 @@ class MemoryFields(Data, gc=False):
     heard: str | None = None
     evidence: tuple[str, ...] = ()
     derived_from: tuple[str, ...] = ()
+    branched_from: str | None = None
     confidence: int
     importance: int
     sensitivity: str = "normal"
@@ -300,6 +313,11 @@ class MemoryFields(Data, gc=False):
     occurred_at: int | None = None
     expires_at: int | None = None
     reinforced_at: int
+
+    @property
+    def branched_id(self) -> str | None:
+        """The id of ``branched_from``."""
+        return None if self.branched_from is None else self.branched_from.partition("@")[0]
 
     @property
     def said_by(self) -> str:

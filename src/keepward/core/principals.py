@@ -8,6 +8,8 @@
 * A scope is ``/`` or ``/a/b``. Its segments have letters, digits, ``.``, ``_``, ``-``; ``.`` and ``..`` are invalid.
   From a scope, that scope and its ancestors are visible: ``/agents/or`` does not see ``/agents/orion``. From
   ``/projects/shop/users/ana``, ``/users/ana`` is also visible.
+* On the branch ``try-x``, what is written at ``/users/ana`` is stored at ``/@try-x/users/ana``. From there, that scope
+  and its ancestors on the branch and on main are visible. No scope of main contains one of a branch.
 * A token is ``kw_`` and 256 random bits in base 62; the store has only its SHA-256. It determines actor, tenant and
   scope until it expires or is revoked.
 """
@@ -347,40 +349,100 @@ def parse_scope(name: str) -> str:
 
 
 def is_scope(path: str) -> bool:
-    """Whether a path is the canonical path of a valid scope."""
+    """Whether a path is the canonical path of a valid scope, of main or of a branch."""
     try:
-        return parse_scope(path) == path
+        return parse_scope(main_scope(path)) == main_scope(path)
     except InvalidInput:
         return False
 
 
+#: Begins the paths of all branches. No scope that a caller names begins so.
+BRANCH_PREFIX = "/@"
+#: All paths of branches are at or after the first, and before the second.
+BRANCH_PATHS = (BRANCH_PREFIX, "/A")
+#: The branch without a name is the registry: it has the records of the branches, each at the scope of its branch.
+REGISTRY = ""
+
+
+def parse_branch(name: str) -> str:
+    """Return the name of a branch, unchanged.
+
+    Raises:
+        InvalidInput: it is not a valid segment of a scope.
+    """
+    if not isinstance(name, str) or not _SEGMENT.fullmatch(name):
+        raise InvalidInput(
+            "the name of a branch is 1 to 64 ASCII letters, digits and `. _ -`, and starts with none of `. -`, "
+            "such as `try-x`"
+        )
+    return name
+
+
+def branch_of(path: str) -> str | None:
+    """Return the branch of a canonical path; None for a path of main. That of the registry is empty."""
+    return path[len(BRANCH_PREFIX) :].partition("/")[0] if path.startswith(BRANCH_PREFIX) else None
+
+
+def main_scope(path: str) -> str:
+    """Return the path on main of a canonical path: ``/users/ana`` for ``/@try-x/users/ana``."""
+    if not path.startswith(BRANCH_PREFIX):
+        return path
+    return "/" + path[len(BRANCH_PREFIX) :].partition("/")[2]
+
+
+def branch_scope(branch: str | None, path: str) -> str:
+    """Return the path on a branch, or with None on main, of a canonical path of any branch."""
+    main = main_scope(path)
+    return main if branch is None else f"{BRANCH_PREFIX}{branch}{'' if main == SHARED_SCOPE else main}"
+
+
 def is_within_scope(path: str, scope: str) -> bool:
-    """Whether a canonical path equals a scope or lies below it."""
-    return scope in {path, SHARED_SCOPE} or path.startswith(f"{scope}/")
+    """Whether a canonical path equals a scope or lies below it, on the same branch or both on main."""
+    if scope == SHARED_SCOPE:
+        return not path.startswith(BRANCH_PREFIX)
+    return scope == path or path.startswith(f"{scope}/")
+
+
+def is_read_within(path: str, scope: str) -> bool:
+    """Whether a canonical path is within a scope as that scope reads it: a branch reads what main has."""
+    return is_within_scope(path, scope) or (
+        scope.startswith(BRANCH_PREFIX) and is_within_scope(path, main_scope(scope))
+    )
 
 
 def lies_below(path: str, scope: str) -> bool:
-    """Whether a canonical path lies below a scope."""
-    return path != scope and is_within_scope(path, scope)
+    """Whether a canonical path lies below a scope, as that scope reads it."""
+    return path not in {scope, main_scope(scope)} and is_read_within(path, scope)
 
 
 def visible_from(path: str) -> tuple[str, ...]:
-    """Return the scopes visible from a canonical path: its own first, ``/`` last."""
+    """Return the scopes visible from a canonical path: its own first, ``/`` last.
+
+    On a branch, each is followed by that of main.
+    """
+    if path.startswith(BRANCH_PREFIX):
+        branch = branch_of(path)
+        return tuple(each for main in visible_from(main_scope(path)) for each in (branch_scope(branch, main), main))
     parts = path.split("/")[1:] if path != SHARED_SCOPE else []
     own = tuple("/" + "/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
     user = user_of(path) if project_of(path) else None
     return (*own, f"/users/{user}", SHARED_SCOPE) if user else (*own, SHARED_SCOPE)
 
 
+def registry_scopes(path: str) -> tuple[str, ...]:
+    """Return where the records of branches are that a canonical path sees: ``/@/users/ana`` and ``/@``, for example."""
+    return tuple(branch_scope(REGISTRY, scope) for scope in visible_from(main_scope(path)))
+
+
 def user_of(path: str) -> str | None:
     """Return the user of a canonical path: ``ana`` for ``/users/ana`` and ``/projects/shop/users/ana``."""
-    match = _USER.match(path)
+    match = _USER.match(main_scope(path))
     return match["user"] if match else None
 
 
 def project_of(path: str) -> str | None:
     """Return the project of a canonical path: ``shop`` for ``/projects/shop/users/ana``."""
-    match = _PROJECT.match(path)
+    match = _PROJECT.match(main_scope(path))
     return match["project"] if match else None
 
 

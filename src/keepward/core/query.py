@@ -31,7 +31,7 @@ MAX_HITS = 1_000
 class Filter(Data):
     """Conditions on memories, parsed; empty means all. They apply before any count, order and limit."""
 
-    #: Visible scopes, as exact paths; and those below one. Neither means all.
+    #: Visible scopes, as exact paths; and those below one, where a branch reads main too. Neither means all.
     scopes: tuple[str, ...] = ("/",)
     below: str | None = None
     #: Those of the visible scopes that the caller named.
@@ -75,6 +75,8 @@ class Filter(Data):
     now: int = 0
     #: Only these memories, by id; None: all.
     ids: frozenset[str] | None = None
+    #: Not these memories, by id: a branch has its own state of them.
+    hidden: frozenset[str] = frozenset()
     include_sensitive: bool = False
 
     def sees(self, scope: str) -> bool:
@@ -105,6 +107,8 @@ class Filter(Data):
     def passes_fields(self, memory: Any) -> bool:
         """Whether the fields that `Record` and `MemoryFields` both have as text pass."""
         if not self.sees(memory.scope) or (self.ids is not None and memory.id not in self.ids):
+            return False
+        if memory.id in self.hidden:
             return False
         for value, wanted in (
             (memory.scope, self.named_scopes),

@@ -46,6 +46,8 @@ from keepward.core.principals import (
     Actor,
     ActorKind,
     Trust,
+    branch_of,
+    branch_scope,
     default_source,
     is_task_scope,
     trust_of,
@@ -122,7 +124,8 @@ def apply(change: changes.Change, before: Record | None, context: ChangeContext)
             confirmed = now if change.confirms else before.reinforced_at
             after = replace(before, reinforced_at=confirmed, importance=importance)
         case changes.Revert():
-            after = context.earlier or replace(before, status=Status.RETIRED)
+            # Without its change on a branch, a memory of main is seen there again.
+            after = context.earlier or replace(before, status=Status.RETIRED, branched_from=None)
             return replace(after, version=before.version + 1)
         case _:
             assert_never(change)
@@ -283,7 +286,10 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
     """
     if not parents:
         return child
-    scopes = sorted({child.scope, *(parent.scope for parent in parents)}, key=lambda scope: (len(scope), scope))
+    # On a branch, the new memory stays on it, wherever its parents are.
+    branch = branch_of(child.scope)
+    named = {child.scope, *(branch_scope(branch, parent.scope) for parent in parents)}
+    scopes = sorted(named, key=lambda scope: (len(scope), scope))
     narrowest = scopes[-1]
     if not set(scopes) <= set(visible_from(narrowest)):
         raise InvalidInput("memories of scopes that cannot see each other cannot be combined")

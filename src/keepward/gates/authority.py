@@ -33,6 +33,8 @@ from keepward.core.principals import (
     ActorKind,
     Role,
     Trust,
+    branch_of,
+    branch_scope,
     default_source,
     is_within_scope,
     trust_of,
@@ -102,7 +104,9 @@ def _refusal_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iter
         yield _reason("reviewers_do_not_write", "a reviewer approves and rejects; only agents and the owner write")
     elif not actor.may_propose:
         yield _reason("credential_reads_only", "this token only reads; ask the owner for a token that may propose")
-    outside = (outside_rights(case.scope, case.write_scope, side.scope) for side in sides)
+    # What a branch changes of a memory of main is on the branch.
+    scopes = [branch_scope(branch_of(after.scope), side.scope) for side in sides]
+    outside = (outside_rights(case.scope, case.write_scope, scope) for scope in scopes)
     yield from islice(filter(None, outside), 1)
     if after.tier is Tier.CORE and view.identity_in is None:
         if after.key not in policy.core_keys:

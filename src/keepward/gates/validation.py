@@ -26,7 +26,7 @@ from keepward.core.json_form import MAX_SAFE_INTEGER
 from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, ContentType, Kind, Record, Stability, Tier
 from keepward.core.patterns import lazy_regex
 from keepward.core.policy import Policy
-from keepward.core.principals import RESERVED_SCOPE, SOURCES, is_scope, parse_scope
+from keepward.core.principals import RESERVED_SCOPE, SOURCES, is_scope, main_scope, parse_scope
 from keepward.core.query import CONTEXT_LEGEND
 from keepward.core.value import MAX_DEPTH, MAX_DURATION, is_blank, json_problem, to_micros, unknown_name_message
 from keepward.gates.detectors.normalize import Text, first_forbidden_char, invisible
@@ -260,7 +260,7 @@ def _unknown_scope(case: GateInput, policy: Policy) -> Iterator[Reason]:
         return
     if not is_scope(case.after.scope):
         yield _reason("unknown_scope", "this is not a scope: use /, an agent's name, or a path such as /agents/orion")
-    elif policy.scopes and case.after.scope not in map(parse_scope, policy.scopes):
+    elif policy.scopes and main_scope(case.after.scope) not in map(parse_scope, policy.scopes):
         yield _reason("unknown_scope", f"unknown scope: this store knows {', '.join(policy.scopes)}")
 
 

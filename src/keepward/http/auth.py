@@ -8,8 +8,8 @@
   still works: it has 192 bits, so many guesses reveal nothing.
 * A request of a session other than GET needs the CSRF token of the session in ``Keepward-Csrf``.
 * An anonymous reader reads status, core blocks, search and contexts, nothing sensitive, and changes nothing.
-* ``Keepward-Tenant``, ``Keepward-Scope``, ``Keepward-Project``, ``Keepward-User`` and ``Keepward-Agent`` select a
-  handle within the reach of the credential, else 403.
+* ``Keepward-Tenant``, ``Keepward-Scope``, ``Keepward-Project``, ``Keepward-User``, ``Keepward-Agent`` and
+  ``Keepward-Branch`` select a handle within the reach of the credential, else 403.
 * Secrets are compared in constant time.
 """
 
@@ -131,16 +131,18 @@ def caller_of(serving: AppState, headers: Headers, *, method: str = "POST", path
 
 
 def _handle_for_names(handle: Memory, headers: Headers) -> Memory:
-    """Return the handle of the project, user and agent in the headers."""
+    """Return the handle of the project, user, agent and branch in the headers."""
     if any(len(headers.getlist(name)) > 1 for name in (*NAMED_HANDLE_HEADERS.values(), NAMES_HEADER)):
-        raise InvalidInput("a request may name one user, one agent and one project, each header once")
-    user, agent, project = (headers.get(NAMED_HANDLE_HEADERS[kind]) for kind in ("user", "agent", "project"))
+        raise InvalidInput("a request may name one user, one agent, one project and one branch, each header once")
+    user, agent, project, branch = map(headers.get, NAMED_HANDLE_HEADERS.values())
     if project is not None:
         handle = handle.project(project)
     if user is not None:
         names = [unquote(name) for name in headers.get(NAMES_HEADER, "").split(",") if name]
         handle = handle.user(user, names=names)
-    return handle if agent is None else handle.agent(agent)
+    if agent is not None:
+        handle = handle.agent(agent)
+    return handle if branch is None else handle.branch(branch)
 
 
 def _by_token(serving: AppState, headers: Headers) -> Memory:

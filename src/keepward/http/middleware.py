@@ -60,7 +60,7 @@ _REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 PUBLIC_PATHS = frozenset({"/", "/console", "/docs.css", "/docs.js", "/health"})
 #: Paths of file uploads.
 UPLOAD_PATHS = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
-_NAMED_IN_QUERY = re.compile(r"(?:^|&)(?:user|agent|project)=")
+_NAMED_IN_QUERY = re.compile(r"(?:^|&)(?:user|agent|project|branch)=")
 #: Minimum upload rate.
 _MIN_UPLOAD_BYTES_PER_S = 65_536
 #: Maximum bytes, and seconds, of reading the rest of a body over its limit.
@@ -131,10 +131,14 @@ class SecurityMiddleware:
         return limit
 
 
+_BRANCH = NAMED_HANDLE_HEADERS["branch"]
+
+
 def _names_to_headers(scope: Scope) -> None:
-    """Move ``user``, ``agent`` and ``project`` of the query to the headers that name a handle.
+    """Move ``user``, ``agent``, ``project`` and ``branch`` of the query to the headers that name a handle.
 
     A client cannot add to the names that its proxy sends: a request has them in headers or in the address, not in both.
+    A branch alone is no more than the handle reaches.
     """
     path, query = scope["path"], scope["query_string"].decode("utf-8")
     if not path.startswith("/memory/") or path in PATHS_WITH_OWN_USER or not _NAMED_IN_QUERY.search(query):
@@ -144,6 +148,8 @@ def _names_to_headers(scope: Scope) -> None:
     if not named:
         return
     sent = {name.lower().decode("latin-1") for name, _ in scope["headers"]}
+    if {name for name, _ in named} == {_BRANCH}:
+        sent &= {_BRANCH.lower()}
     if sent & {name.lower() for name in (*NAMED_HANDLE_HEADERS.values(), NAMES_HEADER)}:
         detail = "name the user, agent and project in headers or in the address, not in both"
         raise Problem(400, "bad_request", detail)

@@ -30,6 +30,7 @@ _HANDLE_PARAMETERS: Mapping[str, Schema] = {
         "user": "Use the handle of this user, as the header `Keepward-User` does.",
         "agent": "Use the handle of this agent, as the header `Keepward-Agent` does.",
         "project": "Use the handle of this project, as the header `Keepward-Project` does.",
+        "branch": "Use the handle on this branch, as the header `Keepward-Branch` does.",
     }.items()
 }
 HANDLE_REFERENCES = [{"$ref": f"#/components/parameters/{name}"} for name in _HANDLE_PARAMETERS]

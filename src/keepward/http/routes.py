@@ -235,6 +235,7 @@ TAGS: Mapping[str, str] = {
     "inquiry": "blame impact export_subject plan_contain contain bisect run_tests contradictions",
     "journal": "log show diff rollback receipt replay receipts context_diff",
     "read": "status core recall identity context memory_block snapshot list_memories get history",
+    "branches": "create_branch branches branch_changes merge_branch discard_branch",
     "browse": "facets activity sources news users projects lineage",
     "review": "pending proposal approve amend reject reopen approve_many reject_many notices",
     "tokens": "tokens create_token revoke_token",

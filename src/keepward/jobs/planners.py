@@ -42,7 +42,7 @@ from keepward.core.memory import (
     round_share,
 )
 from keepward.core.policy import Policy, access_for
-from keepward.core.principals import Trust
+from keepward.core.principals import Trust, branch_of
 from keepward.core.query import EVERYTHING, Filter
 from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
@@ -103,6 +103,9 @@ class JobContext:
 
     def may_modify(self, record: Record) -> bool:
         """Whether a job may change a memory."""
+        if branch_of(record.scope) is not None:
+            # A branch is its writers' draft.
+            return False
         if record.tier is Tier.CORE or record.stability is Stability.PERMANENT or record.kind is Kind.IDENTITY:
             return False
         access = access_for(self.policy, record.tier, record.key, record.access)
@@ -299,7 +302,10 @@ def summarize(context: JobContext) -> Iterator[ProposedBatch]:
     written = [
         summary
         for summary in context.reader.find(context.tenant, filters, live_at=None, limit=None).records
-        if summary.session and summary.derived_from and not context.was_forgotten(summary)
+        if branch_of(summary.scope) is None
+        and summary.session
+        and summary.derived_from
+        and not context.was_forgotten(summary)
     ]
     yield from _batches(_archive_changes(_outlived(context, written)), "the messages that it sums up have ended")
     extracts = [summary for summary in written if LINES in summary.metadata]

@@ -13,6 +13,7 @@ from typing import Any
 from keepward.core.commit import Reason
 from keepward.core.journal import Fault
 from keepward.core.memory import CORE_BLOCKS, Tier
+from keepward.core.principals import branch_of
 from keepward.core.query import Feedback, Filter
 from keepward.errors import KeepwardError
 from keepward.jobs import planners
@@ -159,7 +160,11 @@ def _count_core_blocks(context: RequestContext) -> tuple[int, list[Fault]]:
     """Return the number of core blocks in all scopes, and a fault for each that is over its budget."""
     core = Filter(scopes=(), tiers=(Tier.CORE.value,), include_sensitive=True)
     records = context.store.find(context.tenant, core, live_at=context.clock.now(), limit=None).records
-    texts = [(record.key or "", f"records {context.tenant}/{record.id}", record.text) for record in records]
+    texts = [
+        (record.key or "", f"records {context.tenant}/{record.id}", record.text)
+        for record in records
+        if branch_of(record.scope) is None
+    ]
     identity = context.engine.identity()
     if identity is not None:
         texts.append((CORE_BLOCKS[0], "identity document", identity[1]))

@@ -431,6 +431,9 @@ class Columns:
             mask &= self["trust"] >= allowed.min_trust
         if not allowed.include_sensitive:
             mask &= ~self["sensitive"]
+        if allowed.hidden:
+            rows = self.rows(allowed.hidden)
+            mask[rows[rows >= 0]] = False
         if allowed.ids is not None:
             rows, among = self.rows(allowed.ids), np.zeros(len(self), dtype=np.bool_)
             among[rows[rows >= 0]] = True

@@ -16,7 +16,7 @@ from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import items_in
 from keepward.core.journal import CommitView
 from keepward.core.memory import Record, Status
-from keepward.core.principals import is_within_scope
+from keepward.core.principals import branch_of, branch_scope, is_within_scope
 from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import NotFound, Tampered, Unauthorised
@@ -38,7 +38,8 @@ def context_at(context: RequestContext, *, tenant: str | None = None, scope: str
     if tenant is not None:
         there = replace(there, tenant=valid_tenant(tenant))
     if scope is not None:
-        there = replace(there, scope=valid_scope(scope), names=())
+        # It stays on its branch.
+        there = replace(there, scope=branch_scope(branch_of(context.scope), valid_scope(scope)), names=())
     bound = context.actor.credential is not None and not context.actor.is_owner
     if bound and (there.tenant != context.tenant or not is_within_scope(there.scope, context.scope)):
         raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")

@@ -23,7 +23,15 @@ from msgspec.structs import replace
 
 from keepward.core.change import CHANGE_BY_OPERATION, UNSET, Append, Insert, Move, Replace
 from keepward.core.json_form import MAX_SAFE_INTEGER
-from keepward.core.principals import SHARED_SCOPE, is_scope, parse_scope, parse_tenant, project_of, user_of
+from keepward.core.principals import (
+    SHARED_SCOPE,
+    is_scope,
+    main_scope,
+    parse_scope,
+    parse_tenant,
+    project_of,
+    user_of,
+)
 from keepward.core.reducer import metadata_text
 from keepward.core.value import (
     MAX_DURATION,
@@ -64,7 +72,8 @@ def valid_scope(name: str) -> str:
 
 
 def scope_for(scope: str, *, user: str | None = None, agent: str | None = None, project: str | None = None) -> str:
-    """Return the scope of a user, agent or project, relative to the scope of a handle."""
+    """Return the scope on main of a user, agent or project, relative to the scope of a handle."""
+    scope = main_scope(scope)
     project, user = project or project_of(scope), user or user_of(scope)
     if agent is not None:
         return scope if project or user else f"/agents/{agent}"

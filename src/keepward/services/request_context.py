@@ -72,6 +72,8 @@ class Engine:
     advice_vectors: dict[str, Any] = field(default_factory=dict)
     #: How close models put unrelated texts, by the embedder's id.
     model_scales: dict[str, Any] = field(default_factory=dict)
+    #: States of branches by tenant and scope, each after the head that it was read at; see ``branch_state``.
+    branches: dict[tuple[str, str], Any] = field(default_factory=dict)
     #: Records erasures outside the store; None if this machine has no configuration directory.
     erasures: ErasureList | None = None
     #: Starts maintenance.
@@ -104,6 +106,8 @@ class RequestContext:
     token_scope: str | None = None
     #: The open transaction that this context reads in; None outside one.
     writer: UnitOfWork | None = None
+    #: The state of the branch of its scope, once it was read; see ``branch_state``.
+    branch_states: list[Any] = field(init=False, repr=False, compare=False, default_factory=list)
     #: The engine's. In a transaction: its view of the store, and a redactor that refuses calls.
     store: EventStore = field(init=False, repr=False, compare=False)
     redactor: Redactor | None = field(init=False, repr=False, compare=False)

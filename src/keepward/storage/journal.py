@@ -31,6 +31,7 @@ from keepward.core.commit import (
 from keepward.core.journal import CommitView, DamagedCommit, Fault
 from keepward.core.json_form import HexBytes, canonical
 from keepward.core.memory import Record, Status
+from keepward.core.principals import main_scope
 from keepward.core.serialization import commitment, decode_record, digest
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
@@ -369,10 +370,11 @@ class JournalReads(Snapshot):
 def scope_parameters(scopes: ScopeRange | None) -> dict[str, Any]:
     """Return the values of the fragment ``in_scopes``."""
     if scopes is None:
-        return {"scopes": None, "low": "", "high": ""}
-    # The character after a slash ends the range.
-    below = ("", "") if scopes.below is None else (f"{scopes.below}/", f"{scopes.below}0")
-    return {"scopes": json_array(scopes.each), "low": below[0], "high": below[1]}
+        return {"scopes": None, "low": "", "high": "", "main_low": "", "main_high": ""}
+    # The character after a slash ends the range. A branch reads main too.
+    below, main = ("", "") if scopes.below is None else (scopes.below, main_scope(scopes.below))
+    ranges = {"low": f"{below}/", "high": f"{below}0", "main_low": f"{main}/", "main_high": f"{main}0"}
+    return {"scopes": json_array(scopes.each), **(ranges if below else dict.fromkeys(ranges, ""))}
 
 
 def _events(db: Connection, tenant: str, seq: int) -> list[EventRow]:

@@ -26,7 +26,7 @@ from keepward.core.memory import (
     MemoryFields,
     Status,
 )
-from keepward.core.principals import SHARED_SCOPE, Trust
+from keepward.core.principals import BRANCH_PATHS, BRANCH_PREFIX, SHARED_SCOPE, Trust, main_scope
 from keepward.core.query import Filter
 from keepward.core.serialization import decode_fields
 from keepward.core.value import name_forms, to_micros
@@ -109,15 +109,17 @@ _ORDERS = {
 class _Condition:
     """A filter as a condition in SQL on ``listed AS l``, with its values."""
 
-    def __init__(self, tenant: str, filters: Filter, now: int, *, sensitive: bool = False) -> None:
-        """``sensitive`` asks for sensitive memories alone."""
+    def __init__(
+        self, tenant: str, filters: Filter, now: int, *, sensitive: bool = False, among_hidden: bool = False
+    ) -> None:
+        """``sensitive`` asks for sensitive memories alone, ``among_hidden`` for those that the filter hides."""
         self.values: dict[str, Any] = {"tenant": tenant, "now": now}
         self._parts = ["l.tenant = :tenant"]
         self._any_scope(filters)
         if sensitive or not filters.include_sensitive:
             self._parts.append(f"l.sensitivity = '{'sensitive' if sensitive else 'normal'}'")
         self._any_status(filters.statuses)
-        self.names_scopes = bool(filters.below != SHARED_SCOPE and (filters.scopes or filters.below))
+        self.names_scopes = bool(filters.scopes or filters.below) and main_scope(filters.below or "") != SHARED_SCOPE
         #: The part that narrows to scopes, sensitivity and status, which every index of counts answers.
         self.visible = " AND ".join(self._parts)
         self._any("l.scope", filters.named_scopes)
@@ -153,6 +155,12 @@ class _Condition:
             self._parts.append(f"{_IMPORTANCE} >= {self._value(round(filters.min_importance * 10_000))}")
         #: Whether the columns of the index of counts answer it.
         self.is_counted = len(self._parts) == before
+        if filters.hidden:
+            hidden = ", ".join(map(self._value, sorted(filters.hidden)))
+            # By arrival, as `listed` has no index of ids.
+            own = f"(SELECT h.arrival FROM records h WHERE h.tenant = :tenant AND h.id IN ({hidden}))"
+            self._parts.append(f"l.arrival IN {own}" if among_hidden else f"l.id NOT IN ({hidden})")
+            self.is_counted = self.is_grouped = False
         self._filters = filters
 
     @property
@@ -202,12 +210,15 @@ class _Condition:
             self._parts.append(f"{column} IN ({', '.join(names)})")
 
     def _any_scope(self, filters: Filter) -> None:
-        if filters.below == SHARED_SCOPE or not (filters.scopes or filters.below):
-            return
         each = [f"l.scope IN ({', '.join(map(self._value, filters.scopes))})"] if filters.scopes else []
-        if filters.below is not None:
-            low, high = self._value(f"{filters.below}/"), self._value(f"{filters.below}0")
-            each.append(f"(l.scope >= {low} AND l.scope < {high})")
+        # A branch reads what main has at the same scopes.
+        for below in () if filters.below is None else dict.fromkeys((filters.below, main_scope(filters.below))):
+            if below == SHARED_SCOPE:
+                low, high = map(self._value, BRANCH_PATHS)
+                each.append(f"(l.scope < {low} OR l.scope >= {high})")
+            else:
+                low, high = self._value(f"{below}/"), self._value(f"{below}0")
+                each.append(f"(l.scope >= {low} AND l.scope < {high})")
         self._either(each)
 
     def _any_status(self, statuses: Sequence[str]) -> None:
@@ -254,8 +265,7 @@ class ListReads(Snapshot):
         with self._reading(tenant) as db:
             if where.needs_content:
                 return sum(1 for _ in _with_content(db, self._sealer, where, "l.id", "l.arrival"))
-            query = f"SELECT count(*) FROM listed AS l{where.index(db)} WHERE {where.sql}"
-            return int(db.execute(query, where.values).fetchone()[0])
+            return sum(sign * _count(db, part) for sign, part in _counted_parts(tenant, filters, now))
 
     def recent(
         self, tenant: str, filters: Filter, now: int, *, since: int, most: int
@@ -309,13 +319,21 @@ class ListReads(Snapshot):
         with self._reading(tenant) as db:
             if filters.text or filters.where:
                 return _count_by_content(db, self._sealer, tenant, filters, now, of)
-            where = _Condition(tenant, replace(filters, **dict.fromkeys(_GROUPED.values(), ())), now)
-            total, counts = _count_groups(_groups(db, where), filters, of)
+            opened = replace(filters, **dict.fromkeys(_GROUPED.values(), ()))
+            groups = (
+                (values, sign * number)
+                for sign, where in _counted_parts(tenant, opened, now)
+                for values, number in _groups(db, where)
+            )
+            total, counts = _count_groups(groups, filters, of)
             for facet, name in _NAMED.items():
                 if facet in of:
                     own = replace(filters, **{name: () if name == "tags" else None})
-                    counts[facet] = _count_named(db, _Condition(tenant, own, now), facet)
-        return total, counts
+                    counts[facet] = Counter()
+                    for sign, where in _counted_parts(tenant, own, now):
+                        for value, number in _count_named(db, where, facet).items():
+                            counts[facet][value] += sign * number
+        return total, {facet: +counted for facet, counted in counts.items()} if filters.hidden else counts
 
     def faded(self, tenant: str, now: int, *, confidence: float, importance: float) -> list[str]:
         """Return the ids of active memories whose decayed confidence and importance are below two shares.
@@ -347,6 +365,12 @@ class ListReads(Snapshot):
         """Return the scopes that have memories, whatever their status."""
         return [scope for (scope,) in self._run("scopes", tenant)]
 
+    def ids_on_branch(self, tenant: str, branch: str, *, active: bool = False) -> list[str]:
+        """Return the ids of the memories on a branch, in any scope, in order of arrival: of any status, or active."""
+        path = f"{BRANCH_PREFIX}{branch}"
+        rows = self._run("on_branch", tenant, path=path, low=f"{path}/", high=f"{path}0", active=int(active))
+        return [name for (name,) in rows]
+
     def scopes_below(
         self, tenant: str, scope: str, now: datetime, *, include_sensitive: bool, limit: int
     ) -> tuple[dict[str, int], bool]:
@@ -360,7 +384,12 @@ class ListReads(Snapshot):
         between = {"low": low, "high": high, "low_folded": low.lower(), "high_folded": high.lower()}
         values = {**between, "now": to_micros(now), "include_sensitive": int(include_sensitive), "limit": limit}
         rows = self._run("scopes_between", tenant, **values)
-        counts = {name: int(visible) for name, visible, _ in rows if visible}
+        on_branches = scope == SHARED_SCOPE
+        counts = {
+            name: int(visible)
+            for name, visible, _ in rows
+            if visible and not (on_branches and name.startswith(BRANCH_PREFIX))
+        }
         return counts, sum(read for *_, read in rows) >= limit
 
     def scopes_in_other_case(self, tenant: str, scopes: Collection[str]) -> list[tuple[str, str]]:
@@ -407,6 +436,21 @@ class ListReads(Snapshot):
             if fields is not None and fields.superseded_by:
                 found.setdefault(fields.superseded_by, []).append(name)
         return found
+
+
+def _counted_parts(tenant: str, filters: Filter, now: int) -> Iterator[tuple[int, _Condition]]:
+    """Yield conditions that the index of counts answers, each with the sign of its number in the sum.
+
+    What a branch hides is few memories: they are counted, and subtracted from all.
+    """
+    yield 1, _Condition(tenant, replace(filters, hidden=frozenset()), now)
+    if filters.hidden:
+        yield -1, _Condition(tenant, filters, now, among_hidden=True)
+
+
+def _count(db: Connection, where: _Condition) -> int:
+    query = f"SELECT count(*) FROM listed AS l{where.index(db)} WHERE {where.sql}"
+    return int(db.execute(query, where.values).fetchone()[0])
 
 
 def _hint(db: Connection, where: _Condition) -> str:
@@ -513,7 +557,8 @@ def _count_by_content(
 
 def count_memories(db: Connection, tenant: str, scopes: ScopeRange | None, now: int) -> dict[str, Any]:
     """Return the numbers of memories that ``status`` shows, of all or of some scopes."""
-    each, below = ((), None) if scopes is None else (scopes.each, scopes.below)
+    # What is on a branch is not counted with main.
+    each, below = ((SHARED_SCOPE,), SHARED_SCOPE) if scopes is None else (scopes.each, scopes.below)
     every = Filter(scopes=each, below=below, include_sensitive=True)
     where = _Condition(tenant, every, now)
     by: dict[str, dict[str, int]] = {f"by_{name}": {} for name in _GROUPED if name != "author"}

@@ -541,9 +541,15 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
 -- scopes --
 SELECT DISTINCT scope FROM listed WHERE tenant = :tenant ORDER BY scope;
 
+-- on_branch --
+-- The memories at a path and below: of any status, or the active ones.
+SELECT id FROM listed WHERE tenant = :tenant AND (scope = :path OR (scope >= :low AND scope < :high))
+   AND (:active = 0 OR status = 'active') ORDER BY arrival;
+
 -- in_scopes --
 -- Fragment: whether the newest version of a memory is in some scopes.
-(r.scope IN (SELECT value FROM json_each(:scopes)) OR (r.scope >= :low AND r.scope < :high))
+(r.scope IN (SELECT value FROM json_each(:scopes)) OR (r.scope >= :low AND r.scope < :high)
+       OR (r.scope >= :main_low AND r.scope < :main_high))
 
 -- touches_scopes --
 -- Fragment: commits c that change a memory in some scopes, or one that was moved and may have been there.

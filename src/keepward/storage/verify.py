@@ -54,6 +54,7 @@ NotedHeads: TypeAlias = tuple[Head | None, Head | None]
 _OF_TENANTS = ("carried_", "reindexed_")
 _KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING, "copying"}
 #: Tables computed from records: what lists read, minhashes, and the kinds of links.
+_LINKED_FIELDS = ("derived_from", "branched_from", "evidence", "aliases", "blob")
 _COMPUTED = ("marks", "lineage", "evidence", "aliases", "attachments")
 #: First cell of the row of ``listed`` in a row to verify.
 _LISTED = RECORD_AND_FEATURE_COLUMNS + 3
@@ -425,7 +426,7 @@ class _Check:
                 continue
             fields = decode_fields(row.body)
             self._listed[listed_row(tenant, row, valid, fields) == line[_LISTED:]] += 1
-            if fields is not None and (fields.derived_from or fields.evidence or fields.aliases or fields.blob):
+            if fields is not None and any(getattr(fields, name) for name in _LINKED_FIELDS):
                 for _, kind, *link in dict.fromkeys(link_rows(tenant, [fields])):
                     self._due[kind].add(link)
             if row.status == "active" and features is not None:

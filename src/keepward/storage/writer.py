@@ -376,6 +376,8 @@ def link_rows(tenant: str, records: Iterable[Record | MemoryFields]) -> list[Row
     rows: list[Row] = []
     for record in records:
         rows += [(tenant, "lineage", parent, record.id) for parent in record.derived_from]
+        # The state of a memory on a branch derives from it.
+        rows += [(tenant, "lineage", record.branched_id, record.id)] if record.branched_id is not None else []
         rows += [(tenant, "evidence", cited, record.id) for cited in dict.fromkeys(record.evidence)]
         rows += [(tenant, "aliases", alias, record.id) for alias in record.aliases]
         rows += [(tenant, "attachments", record.blob, record.id)] if record.blob is not None else []

@@ -230,7 +230,8 @@ def gather(
 ) -> GatheredInput:
     """Read the input of a context; ``bearing_only`` recalls only what bears on the objective, which may be nothing."""
     at = read_point(context, request.as_of)
-    everything = Filter(scopes=VisibleReader(context).scopes, include_sensitive=True)
+    reader = VisibleReader(context)
+    everything = Filter(scopes=reader.scopes, hidden=reader.hidden(at.seq), include_sensitive=True)
     on = context.policy.enabled and context.policy.recall
     input_reader = _InputReader(
         context=context, request=request, at=at, everything=everything, bearing_only=bearing_only

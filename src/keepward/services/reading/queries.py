@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from keepward.core.browse import Activity, Facets, Sources
 from keepward.core.filters import parse_where
 from keepward.core.memory import Record, Status, as_read
-from keepward.core.principals import RESERVED_SCOPE, parse_scope
+from keepward.core.principals import RESERVED_SCOPE, branch_of, branch_scope, main_scope, parse_scope
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall, SearchFilters
 from keepward.core.value import plain_key, plain_name, to_micros
 from keepward.errors import InvalidInput
@@ -153,7 +153,7 @@ def parsed_filters(context: RequestContext, given: SearchFilters | Filters) -> t
     filters = Filter(
         **reader.visible_scopes(below=asked.get("below", False)),
         # A facet may name the scope of the store's own records.
-        named_scopes=tuple(name if name == RESERVED_SCOPE else parse_scope(name) for name in asked.get("scopes", ())),
+        named_scopes=_named_scopes(context, asked.get("scopes", ())),
         **parsed,
         tags=tuple(map(plain_name, asked.get("tags", ()))),
         key=None if key is None else plain_key(key),
@@ -163,6 +163,14 @@ def parsed_filters(context: RequestContext, given: SearchFilters | Filters) -> t
         include_sensitive=asked.get("include_sensitive", True),
     )
     return filters, reader
+
+
+def _named_scopes(context: RequestContext, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the named scopes, on a branch each with that of main."""
+    branch = branch_of(context.scope)
+    own = [main_scope(name) if branch is not None and branch_of(name) == branch else name for name in names]
+    paths = [name if name == RESERVED_SCOPE else parse_scope(name) for name in own]
+    return tuple(dict.fromkeys(each for path in paths for each in (branch_scope(branch, path), path)))
 
 
 def save_recall_receipt(context: RequestContext, query: str, purpose: str, result: Recall) -> Recall:

@@ -152,15 +152,14 @@ def search(
     those below it. ``withheld`` names corrupt memories that were ranked; no note mentions them yet.
     """
     at = read_point(context, as_of)
+    reader = VisibleReader(context)
+    if at.seq is not None and filters.hidden:
+        filters = replace(filters, hidden=reader.hidden(at.seq))
     ranking = rank(
         context, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order, vector=vector
     )
     result, ranked = ranking.result, ranking.hits
-    read = (
-        VisibleReader(context).within(within).records([row.id for row in ranked], as_of=at.seq)
-        if ranked
-        else VisibleRecords()
-    )
+    read = reader.within(within).records([row.id for row in ranked], as_of=at.seq) if ranked else VisibleRecords()
     notes = (*result.notes, f"left out: {HIDDEN_TEXT}") if read.left_out else result.notes
     # A memory that expired between ranking and reading is left out.
     shown = {record.id: record for record in read.records if record.is_live(at.now) and not is_textless(record)}

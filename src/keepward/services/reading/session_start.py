@@ -14,7 +14,7 @@ from keepward.context.compiler import MAX_PINNED_RULES, compile_context
 from keepward.context.sections import Entry
 from keepward.core.compiled import CompiledContext
 from keepward.core.memory import Kind, Record, Tier
-from keepward.core.principals import Trust, project_of
+from keepward.core.principals import Trust, main_scope, project_of
 from keepward.core.query import Filter
 from keepward.services.access import require_core
 from keepward.services.reading.contexts import ContextRequest, GatheredInput, gather, result_of, save_receipt
@@ -55,7 +55,8 @@ def session_start(context: RequestContext, conversation: str, *, budget_tokens: 
 
 def last_reply(context: RequestContext, *, conversation: str | None = None) -> Record | None:
     """Return the newest message of an assistant at this scope, or in one session; None if there is none."""
-    events = Filter(scopes=(context.scope,), kinds=(Kind.EVENT.value,), session=conversation)
+    scopes = tuple(dict.fromkeys((context.scope, main_scope(context.scope))))
+    events = Filter(scopes=scopes, kinds=(Kind.EVENT.value,), session=conversation)
     found = VisibleReader(context).find(events, live_at=context.clock.now(), limit=MAX_EVENTS).records
     return next((record for record in found if record.metadata.get("role") == "assistant"), None)
 
@@ -99,7 +100,7 @@ def _with_chosen(context: RequestContext, gathered: GatheredInput, conversation:
 def _is_own(context: RequestContext, record: Record) -> bool:
     """Whether a fact is one of this project; without a project, of exactly this scope. Working notes have a section."""
     project = project_of(context.scope)
-    own = project_of(record.scope) == project if project else record.scope == context.scope
+    own = project_of(record.scope) == project if project else main_scope(record.scope) == main_scope(context.scope)
     return own and record.tier is Tier.ARCHIVAL
 
 

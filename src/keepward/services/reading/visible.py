@@ -5,6 +5,8 @@ A write has to know some things that its handle may not see: who has a key, what
 
 A handle sees its own scope and those above; one that may decide on other actors' proposals also sees those below. At a
 user of a project it sees that user's own scope as well, unless its token is limited to the project.
+On a branch it sees the same scopes of the branch and of main, without the memories of main that the branch has a state
+of; those of a branch are seen on that branch alone.
 The journal, proposals and receipts of a scope are readable by handles that see the scope. The owner reads them all, at
 any scope. A decision writes: a token decides on what is at its own scope and below.
 The content of a sensitive memory is hidden from a handle without that right, also in versions from before it became
@@ -46,13 +48,24 @@ from keepward.core.memory import (
     Status,
     Tier,
 )
-from keepward.core.principals import RESERVED_SCOPE, SHARED_SCOPE, ActorKind, is_within_scope, visible_from
+from keepward.core.principals import (
+    RESERVED_SCOPE,
+    SHARED_SCOPE,
+    ActorKind,
+    branch_of,
+    branch_scope,
+    is_read_within,
+    is_within_scope,
+    main_scope,
+    visible_from,
+)
 from keepward.core.proposal import Proposal
 from keepward.core.query import Filter
 from keepward.core.value import plain_key, plain_name, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.ports.store import MIN_ID_PREFIX, ReadResult, ScopeRange
 from keepward.services.access import commit_of, first_active, items_of, records_under_key
+from keepward.services.branch_state import branch_states
 
 if TYPE_CHECKING:
     from keepward.services.request_context import RequestContext
@@ -103,10 +116,12 @@ class VisibleReader:
         """
         if scope is None:
             return self
-        if is_within_scope(scope, self.context.scope) and (
-            self._sees_below or (self._token_scope() or self.context.scope) != SHARED_SCOPE
+        own = self.context.scope
+        there = branch_scope(branch_of(own), scope)
+        if is_within_scope(there, own) and (
+            self._sees_below or (self._token_scope() or main_scope(own)) != SHARED_SCOPE
         ):
-            return VisibleReader(self.context, scope)
+            return VisibleReader(self.context, there)
         raise Unauthorised(
             "memories below a scope are listed for its own agent and for a reviewer: open the store at that scope"
         )
@@ -144,8 +159,8 @@ class VisibleReader:
     def can_see(self, scope: str) -> bool:
         """Whether a scope is visible."""
         if self.below is not None:
-            return is_within_scope(scope, self.below)
-        return scope in self.scopes or (self._sees_below and is_within_scope(scope, self.context.scope))
+            return is_read_within(scope, self.below)
+        return scope in self.scopes or (self._sees_below and is_read_within(scope, self.context.scope))
 
     @property
     def oversees_all(self) -> bool:
@@ -194,17 +209,24 @@ class VisibleReader:
     @property
     def scopes(self) -> tuple[str, ...]:
         """The scopes that a context is made of: its own first, the shared one last."""
-        own = self.context.scope
-        visible = visible_from(own)
+        own = main_scope(self.context.scope)
+        visible = visible_from(self.context.scope)
         # All others lie above its own scope, so its token sees them.
-        if all(is_within_scope(own, scope) for scope in visible) or self.context.actor.is_owner:
+        if all(is_within_scope(own, main_scope(scope)) for scope in visible) or self.context.actor.is_owner:
             return visible
         bound = self._token_scope()
-        return (
-            visible
-            if bound is None
-            else tuple(s for s in visible if is_within_scope(s, bound) or s in visible_from(bound))
-        )
+        if bound is None:
+            return visible
+        reached = visible_from(bound)
+        return tuple(s for s in visible if is_within_scope(main_scope(s), bound) or main_scope(s) in reached)
+
+    def states(self, as_of: int | None = None) -> Mapping[str, str]:
+        """Return, by the id of a memory of main, the id of its state on the branch of the handle; empty on main."""
+        return branch_states(self.context, as_of=as_of)
+
+    def hidden(self, as_of: int | None = None) -> frozenset[str]:
+        """Return the ids of memories of main that the branch of the handle has its own state of."""
+        return frozenset(self.states(as_of))
 
     def scopes_above(self, scope: str) -> set[str]:
         """Return the visible scopes among its own, another scope and those above that."""
@@ -212,14 +234,17 @@ class VisibleReader:
 
     def visible_scopes(self, *, below: bool) -> dict[str, Any]:
         """Return the fields of a filter that name the visible scopes; without ``below`` its own and those above."""
+        found: dict[str, Any] = {"scopes": self.scopes, "hidden": self.hidden()}
         if self.below is not None:
-            return {"scopes": (self.below,), "below": self.below}
-        return {"scopes": self.scopes, "below": self.context.scope if below and self._sees_below else None}
+            scopes = tuple(dict.fromkeys((self.below, main_scope(self.below))))
+            return found | {"scopes": scopes, "below": self.below}
+        return found | {"below": self.context.scope if below and self._sees_below else None}
 
     def memories_below(self) -> dict[str, int]:
         """Return the number of active memories in its own scope and each one below."""
         context, now = self.context, to_micros(self.context.clock.now())
-        own = Filter(scopes=(context.scope,), below=context.scope, include_sensitive=True)
+        scopes = tuple(dict.fromkeys((context.scope, main_scope(context.scope))))
+        own = Filter(scopes=scopes, below=context.scope, hidden=self.hidden(), include_sensitive=True)
         live = replace(own, statuses=(Status.ACTIVE.value,), now=now)
         return context.store.scope_counts(context.tenant, live, now)
 
@@ -247,14 +272,15 @@ class VisibleReader:
         """
         pairs: list[tuple[str, str]] = self.context.store.scopes_in_other_case(self.context.tenant, scopes)
         bound = None if self.context.actor.is_owner or not pairs else self._token_scope()
-        return [pair for pair in pairs if bound is None or is_within_scope(pair[1], bound)]
+        return [pair for pair in pairs if bound is None or is_within_scope(main_scope(pair[1]), bound)]
 
     def write_scope(self) -> str:
         """Return the scope at and below which it may write: that of its token, unless it has the right ``share``."""
-        return SHARED_SCOPE if self.context.actor.has_right("share") else self._token_scope() or SHARED_SCOPE
+        scope = SHARED_SCOPE if self.context.actor.has_right("share") else self._token_scope() or SHARED_SCOPE
+        return branch_scope(branch_of(self.context.scope), scope)
 
     def _token_scope(self) -> str | None:
-        """Return the scope of its token; None without a token."""
+        """Return the scope of its token, on main; None without a token."""
         if self.context.actor.credential is None:
             return None
         if self.context.token_scope is not None:
@@ -296,7 +322,10 @@ class VisibleReader:
         holders |= {holder for _, holder in store.ids_by_alias(tenant, spellings, self.can_see)}
         others = store.records(tenant, sorted(holders - {record.id})).records if holders - {record.id} else []
         named = [
-            other.id for other in others if other.status is Status.ACTIVE or not spellings.isdisjoint(other.aliases)
+            other.id
+            for other in others
+            if (other.status is Status.ACTIVE or not spellings.isdisjoint(other.aliases))
+            and other.id not in self.hidden()
         ]
         if named:
             ids = ", ".join(sorted([record.id, *named])[:MAX_NAMED])
@@ -326,10 +355,11 @@ class VisibleReader:
         self._check_readable(record, own=True, newest=False)
 
     def _resolve(self, memory_id: str, as_of: int | None) -> Record:
-        context = self.context
+        context, states = self.context, self.states(as_of)
+        memory_id = states.get(memory_id, memory_id)
         names = list(dict.fromkeys((memory_id, plain_name(memory_id))))
         stored = context.store.records(context.tenant, names, as_of=as_of, scopes=self.scopes, sees=self.can_see)
-        visible = [record for record in stored.records if self.can_see(record.scope)]
+        visible = [record for record in stored.records if self.can_see(record.scope) and record.id not in states]
         if by_id := next((record for record in visible if record.id in names), None):
             return by_id
         damaged = f"memory {memory_id} does not match its seal and was not used; run `keepward verify`"
@@ -339,7 +369,7 @@ class VisibleReader:
         keyed: list[Record] = []
         # The nearest scope wins, as in a context.
         for scope in self.scopes:
-            with_key = records_under_key(context, scope, memory_id)
+            with_key = [each for each in records_under_key(context, scope, memory_id) if each.id not in states]
             if holder := first_active(with_key):
                 keyed = [holder]
                 break
@@ -364,7 +394,9 @@ class VisibleReader:
 
     def _with_id_prefix(self, prefix: str, as_of: int | None = None) -> list[Record]:
         store, tenant = self.context.store, self.context.tenant
-        ids = store.ids_with_prefix(tenant, prefix, limit=MAX_ID_MATCHES)
+        states = self.states(as_of)
+        found = store.ids_with_prefix(tenant, prefix, limit=MAX_ID_MATCHES)
+        ids = list(dict.fromkeys(states.get(name, name) for name in found))
         records = store.records(tenant, ids, as_of=as_of).records
         return [record for record in records if self.can_see(record.scope)]
 
@@ -374,11 +406,16 @@ class VisibleReader:
 
     def records(self, ids: Sequence[str], *, as_of: int | None = None) -> VisibleRecords:
         """Return memories by id or alias, as they are or were."""
+        if states := self.states(as_of):
+            ids = list(dict.fromkeys(states.get(name, name) for name in ids))
         found = self.context.store.records(self.context.tenant, ids, as_of=as_of, scopes=self.scopes, sees=self.can_see)
         return self._visible(found.records, found.damaged, as_of)
 
-    def _with_scopes(self, filters: Filter) -> Filter | None:
+    def _with_scopes(self, filters: Filter, as_of: int | None = None) -> Filter | None:
         """Return a filter with the visible ones of its scopes, by default of its own; None if it has none."""
+        hidden = self.hidden(as_of)
+        if hidden != filters.hidden:
+            filters = replace(filters, hidden=hidden)
         if filters.below is not None:
             return filters
         scopes = tuple(scope for scope in filters.scopes or self.scopes if self.can_see(scope))
@@ -394,7 +431,7 @@ class VisibleReader:
         self, filters: Filter, *, live_at: datetime | None, limit: int | None = None, as_of: int | None = None
     ) -> VisibleRecords:
         """Return the memories that pass a filter, in the order of the store; by default in its own scopes."""
-        visible = self._with_scopes(filters)
+        visible = self._with_scopes(filters, as_of)
         if visible is None:
             return VisibleRecords()
         filters = visible
@@ -420,7 +457,8 @@ class VisibleReader:
         store, tenant = self.context.store, self.context.tenant
         ids = store.children(tenant, [memory_id])
         records = store.records(tenant, ids, as_of=as_of).records if ids else []
-        return tuple(sorted(record.id for record in records if self.can_see(record.scope)))
+        hidden = self.hidden(as_of)
+        return tuple(sorted(each.id for each in records if self.can_see(each.scope) and each.id not in hidden))
 
     def derivations(self, ids: Sequence[str]) -> set[tuple[str, str]]:
         """Return pairs of these ids and the ids of memories derived from them, visible or not."""
@@ -896,8 +934,9 @@ def core_blocks(context: RequestContext, *, approved: bool = False) -> ReadResul
 
     With an identity file the block ``persona`` is left out, unless the ``approved`` text is wanted.
     """
-    scopes = VisibleReader(context).scopes
-    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
+    reader = VisibleReader(context)
+    scopes = reader.scopes
+    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), hidden=reader.hidden(), include_sensitive=True)
     found = context.store.find(context.tenant, filters, live_at=context.clock.now(), limit=None)
     nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
     blocks = {record.key: record for record in nearest}

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from keepward.core import change as changes
 from keepward.core.change import CHANGE_BY_OPERATION, UNSET, Change, Insert, Replace
+from keepward.core.principals import branch_of, main_scope
 from keepward.core.proposal import Outcome
 from keepward.core.quotes import quotes_metadata
 from keepward.errors import InvalidInput, NotFound, Unauthorised
@@ -89,7 +90,7 @@ def merge(
     if fields.get("subject", first.subject) != first.subject:
         raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
     joined = text if text is not None else "\n".join(record.text for record in records)
-    inherited = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
+    inherited = {"kind": "summary", "scope": main_scope(first.scope), "subject": first.subject, **fields}
     if text is None and isinstance(inherited.get("metadata"), Mapping | None):
         lines = quotes_metadata([record.text.count("\n") + 1 for record in records])
         inherited["metadata"] = {**(inherited.get("metadata") or {}), **lines}
@@ -170,7 +171,8 @@ def new_memory(context: RequestContext, text: str, given: Mapping[str, Any], *, 
     """Return the change that makes a memory, with an id; with ``one_of_many`` a gate checks unknown names."""
     fields = arguments.insert_fields(given, one_of_many=one_of_many)
     if fields.get("scope") is None:
-        fields["scope"] = context.scope
+        # The write path puts it on the branch of the handle.
+        fields["scope"] = context.scope if branch_of(context.scope) is None else UNSET
     if fields.get("blob") is not None and "content_type" not in fields:
         fields["content_type"] = content_type(context, fields["blob"])
     checked_text = arguments.text(text)

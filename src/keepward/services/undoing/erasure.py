@@ -531,6 +531,9 @@ def _select_ids(context: RequestContext, chosen: Selection) -> tuple[set[str], s
         for item in context.store.documents(Proposal, context.tenant).list():
             if any(_is_chosen(side, chosen) for side in _records_of(item)):
                 queued.add(item.id)
+    # With a memory go its states on branches.
+    states = context.store.records(context.tenant, context.store.children(context.tenant, sorted(found))).records
+    found |= {record.id: record for record in states if record.branched_id in found}
     left = {name for name, record in found.items() if record.status is not Status.ERASED}
     if found and not left and not queued:
         raise Conflict(f"this was erased already: tombstone {min(found)}")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from keepward.core.change import Retire
 from keepward.core.json_form import canonical
 from keepward.core.memory import Record
+from keepward.core.principals import main_scope
 from keepward.core.proposal import Forgetting, Match
 from keepward.core.query import Filter, Hit
 from keepward.core.quotes import LINES
@@ -36,7 +37,9 @@ QUOTES = ("quotes",)
 
 def plan_forget_matching(context: RequestContext, text: str) -> Forgetting:
     """Return the memories of the handle's own scope that a text matches, best first, under a digest."""
-    filters = Filter(scopes=(context.scope,), include_sensitive=VisibleReader(context).may_ask_for_sensitive)
+    reader = VisibleReader(context)
+    scopes = tuple(dict.fromkeys((context.scope, main_scope(context.scope))))
+    filters = Filter(scopes=scopes, hidden=reader.hidden(), include_sensitive=reader.may_ask_for_sensitive)
     # The learned order knows what is useful, not what is meant, so it is not used here.
     result = search(context, text, filters, limit=_MAX_MATCHES, purpose="answer", order="fused")
     # A message may be close in meaning alone. To be forgotten, it must share a word with the text.

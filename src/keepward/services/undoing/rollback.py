@@ -17,6 +17,7 @@ memory.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -29,7 +30,7 @@ from keepward.core.commit import Reason, Step
 from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Impact, Rollback
 from keepward.core.json_form import canonical
 from keepward.core.memory import Record, Status, Tier, as_read
-from keepward.core.principals import Role
+from keepward.core.principals import Role, branch_of
 from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import apply, has_same_text
 from keepward.core.serialization import digest as keyless_digest
@@ -216,7 +217,7 @@ def _commits_to_undo(
         if memory_id in seen:
             continue
         seen.add(memory_id)
-        if VisibleReader(context).fetch(memory_id, own=True).status is Status.ERASED:
+        if _newest(context, memory_id).status is Status.ERASED:
             continue
         steps = histories[memory_id]
         since = min(
@@ -264,6 +265,20 @@ def _undone_commits(context: RequestContext, steps: Sequence[tuple[CommitView, S
     return cancelled
 
 
+def _newest(context: RequestContext, memory_id: str) -> Record:
+    """Return a memory whose commits the handle may undo; the owner undoes those of branches too."""
+    reader = VisibleReader(context)
+    if not reader.oversees_all:
+        return reader.fetch(memory_id, own=True)
+    found = context.store.records(context.tenant, [memory_id]).records
+    return found[0] if found else reader.fetch(memory_id, own=True)
+
+
+def _where(context: RequestContext, record: Record) -> RequestContext:
+    """Return the context in which a change of a memory is judged: one on a branch, there."""
+    return context if branch_of(record.scope) is None else dataclasses.replace(context, scope=record.scope)
+
+
 def _steps(
     context: RequestContext, targets: dict[str, int], followed: Collection[str]
 ) -> tuple[list[Step], tuple[Reason, ...]]:
@@ -271,7 +286,7 @@ def _steps(
     steps: list[Step] = []
     reasons: list[Reason] = []
     for memory_id, version in sorted(targets.items()):
-        before = VisibleReader(context).fetch(memory_id, own=True)
+        before = _newest(context, memory_id)
         history = context.store.steps(context.tenant, memory_id) if version else ()
         earlier = next((step.after for step in history if step.after.version == version), None)
         if version and earlier is None:
@@ -282,7 +297,7 @@ def _steps(
             continue
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
         after = apply(change, before, context.change_context(earlier=earlier))
-        gates = evaluate(context, change, before, after)
+        gates = evaluate(_where(context, before), change, before, after)
         if gates.decision != "allow":
             raise Unauthorised(gates.reasons[0].detail)
         reasons += gates.reasons
@@ -527,7 +542,7 @@ def _contained_step(context: RequestContext, record: Record, returning: Record |
     now = context.clock.now()
     after = returning or replace(record, status=Status.ARCHIVED)
     after = replace(after, version=record.version + 1, updated_at=now)
-    case = case_of(context, Archive(id=record.id), record, after)
+    case = case_of(_where(context, record), Archive(id=record.id), record, after)
     verdict = authority(case, GateContext(now=now), context.policy)
     if isinstance(verdict, Refuse):
         raise Unauthorised(verdict.reasons[0].detail)

@@ -13,7 +13,7 @@ from keepward.core.commit import Event
 from keepward.core.copies import SubjectExport, SubjectMemory
 from keepward.core.json_form import to_json
 from keepward.core.memory import NAME_FIELDS, NAME_LIST_FIELDS, Record
-from keepward.core.principals import SHARED_SCOPE, is_actor, is_within_scope
+from keepward.core.principals import SHARED_SCOPE, is_actor, is_within_scope, main_scope
 from keepward.core.proposal import Proposal
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.services.access import context_deliveries
@@ -113,7 +113,7 @@ class _Subject:
             return None
         if self._is(fields.get("subject")):
             return "about"
-        scope = str(fields.get("scope", "")).casefold()
+        scope = main_scope(str(fields.get("scope", "")).casefold())
         if any(is_within_scope(scope, own) for own in self.scopes):
             return "own"
         said_by = (fields.get("text_by") or "", fields.get("author") or "")

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from keepward.core import change as ask
 from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record, Status, Tier
-from keepward.core.principals import ActorKind, Trust, is_within_scope
+from keepward.core.principals import ActorKind, Trust, branch_of, is_within_scope, main_scope
 from keepward.core.query import Filter
 from keepward.core.value import plain_key
 from keepward.errors import Conflict, InvalidInput, StaleVersion
@@ -195,6 +195,8 @@ class StagedState:
 
     records: dict[str, Record] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    #: By the id of a memory of main, the id of the state that this proposal gives it on a branch.
+    states: dict[str, str] = field(default_factory=dict)
     #: Ids by dedup partition and minhash.
     minhashes: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     arrivals: Counter[Tier] = field(default_factory=Counter)
@@ -238,6 +240,8 @@ class StagedState:
         """Apply one step to the staged state."""
         features = self.text_features(after)
         self.records[after.id] = after
+        if after.branched_id is not None:
+            self.states[after.branched_id] = after.id
         if before is not None and before.key is not None:
             self.keys.pop((before.scope, before.key), None)
         if after.key is not None and after.status is Status.ACTIVE:
@@ -275,7 +279,10 @@ def record_before(context: RequestContext, change: ask.Change, staged_state: Sta
         if change.key is None:
             return None
         staged_id = staged_state.keys.get((change.scope, change.key))
-        stored = staged_state.records[staged_id] if staged_id else key_holder(context, change.scope, change.key)
+        if staged_id:
+            stored: Record | None = staged_state.records[staged_id]
+        else:
+            stored = _key_holder(context, change.scope, change.key, staged_state)
         if stored is not None:
             VisibleReader(context).check_key_holder(stored)
         if change.if_version not in {None, stored.version if stored else 0} and not (
@@ -314,12 +321,23 @@ def record_before(context: RequestContext, change: ask.Change, staged_state: Sta
     return before
 
 
+def _key_holder(context: RequestContext, scope: str, key: str, staged_state: StagedState) -> Record | None:
+    """Return the active memory under a key of one scope; on a branch, else that of main under it."""
+    holder = key_holder(context, scope, key)
+    if holder is not None or branch_of(scope) is None:
+        return holder
+    holder = key_holder(context, main_scope(scope), key)
+    if holder is None or holder.id in VisibleReader(context).hidden() or holder.id in staged_state.states:
+        return None
+    return holder
+
+
 def newest_record(context: RequestContext, name: str, staged_state: StagedState) -> Record:
     """Return a memory as the proposal has changed it so far."""
-    staged = staged_state.records.get(name)
+    staged = staged_state.records.get(staged_state.states.get(name, name))
     if staged is None:
         stored = VisibleReader(context).fetch(name, own=True)
-        staged = staged_state.records.get(stored.id, stored)
+        staged = staged_state.records.get(staged_state.states.get(stored.id, stored.id), stored)
     return staged
 
 

@@ -32,7 +32,16 @@ from keepward.core.change import (
 )
 from keepward.core.commit import Reason, Step, receipt_from
 from keepward.core.memory import Kind, Record, Tier
-from keepward.core.principals import PEOPLE, ActorKind, Trust, is_scope
+from keepward.core.principals import (
+    PEOPLE,
+    ActorKind,
+    Trust,
+    branch_of,
+    branch_scope,
+    is_scope,
+    is_within_scope,
+    main_scope,
+)
 from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused, digest_of
 from keepward.core.quotes import FOLLOW
 from keepward.core.reducer import ChangeContext, apply, has_same_text, reinforced_by
@@ -47,6 +56,7 @@ from keepward.gates.state import makes_room
 from keepward.gates.validation import oversized, validation_error
 from keepward.idempotency import IdempotencyKey, IdempotencyReused
 from keepward.ports.store import Features
+from keepward.services.branch_state import branch_state
 from keepward.services.reading.visible import VisibleReader
 from keepward.services.recorded_reads import lowest_trust_read
 from keepward.services.request_context import RequestContext
@@ -137,6 +147,9 @@ class EvaluatedProposal:
     def add(self, item: Evaluation, change: Change, before: Record | None, after: Record) -> None:
         """Add a step to an item. The next changes are judged on the state after it."""
         op = "replace" if isinstance(change, Insert) and before is not None else operation(change)
+        if before is not None and before.id != after.id:
+            # The first state of a memory of main on a branch.
+            op, before = operation(Insert), None
         item.steps.append(Step(op=op, before=before, after=after))
         self.base.setdefault(after.id, before.version if before else 0)
         if self.atomic or item.decision == "allow":
@@ -153,11 +166,13 @@ def propose(
     quarantine_reasons: tuple[Reason, ...] = (),
     named: bool = False,
     identity: bool = False,
+    heard: Trust | None = None,
 ) -> Outcome:
     """Judge changes as one proposal; commit, quarantine or refuse all of them.
 
     ``quarantine_reasons`` quarantine the proposal even if every gate allows it. ``named`` means that the caller chose
-    the ids of new memories. ``identity`` means that the change is a new text of the identity.
+    the ids of new memories. ``identity`` means that the change is a new text of the identity. ``heard`` is the lowest
+    trust of what its writer had read, if the caller knows more than the store.
 
     Raises:
         InvalidInput: there is no change.
@@ -172,7 +187,9 @@ def propose(
     def decide(context: RequestContext) -> EvaluatedProposal:
         ask_identity(context)
         evaluated = EvaluatedProposal(
-            quarantine_reasons=quarantine_reasons, personal_data=findings, tainted_by=lowest_trust_read(context)
+            quarantine_reasons=() if branch_of(context.scope) is not None else quarantine_reasons,
+            personal_data=findings,
+            tainted_by=_lowest_trust(context, heard),
         )
         evaluated.staged_state.proposes_identity = identity
         for change, known in zip(changes, _apply_independent(context, changes, reason, evaluated), strict=True):
@@ -207,8 +224,12 @@ def propose_each(
     reason: str,
     conversation: str | None = None,
     kind: str = "write",
+    heard: Trust | None = None,
 ) -> list[Outcome]:
-    """Judge changes one by one and commit the allowed ones together; return the outcomes in order."""
+    """Judge changes one by one and commit the allowed ones together; return the outcomes in order.
+
+    ``heard`` is as for ``propose``.
+    """
     if not changes:
         return []
     reason = reason.strip() or default_reason(changes)
@@ -216,11 +237,16 @@ def propose_each(
 
     def decide(context: RequestContext) -> EvaluatedProposal:
         ask_identity(context)
-        evaluated = EvaluatedProposal(atomic=False, personal_data=findings, tainted_by=lowest_trust_read(context))
+        evaluated = EvaluatedProposal(atomic=False, personal_data=findings, tainted_by=_lowest_trust(context, heard))
         return _evaluate_each(context, changes, reason, evaluated)
 
     operations = [operation(change) for change in changes]
     return store_proposal(context, decide, operations, conversation=conversation, kind=kind)
+
+
+def _lowest_trust(context: RequestContext, heard: Trust | None) -> Trust | None:
+    """Return the lowest trust of what the writer of a proposal had read; None if nothing is known."""
+    return min((trust for trust in (lowest_trust_read(context), heard) if trust is not None), default=None)
 
 
 def _forget_followers(context: RequestContext, evaluated: EvaluatedProposal) -> None:
@@ -234,7 +260,7 @@ def _forget_followers(context: RequestContext, evaluated: EvaluatedProposal) -> 
     steps = following_steps(context, followers(context, retired, evaluated.staged_state.records))
     if not steps:
         return
-    needs_review = review_reasons(context, steps)
+    needs_review = () if branch_of(context.scope) is not None else review_reasons(context, steps)
     item = Evaluation(
         decision="quarantine" if needs_review else "allow",
         reasons=(following_reason(steps), *needs_review),
@@ -418,8 +444,27 @@ def _unseen_key(context: RequestContext, scope: str) -> Reason | None:
 
 
 def _with_scope(context: RequestContext, change: Change) -> Change:
-    """Return a change; a new memory without a scope is at the handle's."""
-    return replace(change, scope=context.scope) if isinstance(change, Insert) and change.scope is UNSET else change
+    """Return a change; a new memory without a scope is at the handle's. On a branch, every scope is one of it."""
+    if isinstance(change, Insert) and change.scope is UNSET:
+        return replace(change, scope=context.scope)
+    branch = branch_of(context.scope)
+    if branch is None or not isinstance(change, Insert | Move) or change.scope is UNSET or not is_scope(change.scope):
+        return change
+    return replace(change, scope=branch_scope(branch, change.scope))
+
+
+def _on_branch(context: RequestContext, before: Record | None, after: Record) -> Record:
+    """Return what a change on a branch makes of a memory of main: a new memory, which is its state on the branch."""
+    branch = branch_of(context.scope)
+    if branch is None or before is None or branch_of(before.scope) is not None:
+        return after
+    return replace(
+        after,
+        id=context.ids.new_id(context.clock.now()),
+        version=1,
+        scope=branch_scope(branch, after.scope),
+        branched_from=f"{before.id}@{before.version}",
+    )
 
 
 def _outside_rights(context: RequestContext, change: Change) -> Reason | None:
@@ -441,6 +486,19 @@ def _with_plain_fields(context: RequestContext, change: Change) -> Change:
     if isinstance(change, Insert | Move) and type(change.key) is str:
         change = replace(change, key=plain_key(change.key))
     return change
+
+
+_ASKED_BY_MERGE = Reason(
+    gate="authority",
+    code="on_branch",
+    detail="it is on the branch; a merge asks for that decision",
+)
+
+
+def _outside_branch(branch: Record) -> Reason:
+    scope = main_scope(branch.scope)
+    detail = f"the branch `{branch.key}` takes changes at {scope} and below: leave the branch, or make one further up"
+    return Reason(gate="authority", code="out_of_scope", detail=detail)
 
 
 #: One change with the record that it would make, before the gates run, and the context that it was applied in.
@@ -468,7 +526,7 @@ def _apply_change(
         parents=parents_of(context, change, evaluated.staged_state), heard=evaluated.tainted_by
     )
     try:
-        after = apply(change, before, change_context)
+        after = _on_branch(context, before, apply(change, before, change_context))
     except InvalidInput as exc:
         return _refused(Reason(gate="shape", code="unknown_name", detail=str(exc)))
     if (isinstance(change, Insert) and before is None and change.derived_from) or isinstance(change, Restore):
@@ -482,6 +540,10 @@ def _apply_change(
     if before is None or not has_same_text(before, after):
         known = _known_trust(context, change, after, evaluated)
         after = after if known is None else replace(after, trust=known)
+    if (state := branch_state(context)) is not None and not is_within_scope(
+        main_scope(after.scope), main_scope(state.record.scope)
+    ):
+        return _refused(_outside_branch(state.record))
     if isinstance(change, Move | Restore) and after.key is not None and (unseen := _unseen_key(context, after.scope)):
         return _refused(unseen)
     blob_refusal = None if after.blob is None else blobs.refusal_reason(context, before, after)
@@ -538,13 +600,15 @@ def _evaluate_change(
     erased = None if not_erased or evaluated.skip_erasure_check else blocked_by_erasure(context, proposed, after)
     if erased is not None:
         return _refused(erased)
-    if isinstance(change, Replace | Move) and before is not None:
-        unchanged = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
-        if replace(after, **unchanged) == before:
-            result.decision, result.existing, result.confirms = "same", before, False
-            result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED_DETAIL),)
-            return result
-    if decision == "quarantine":
+    if before is not None and _changes_nothing(change, before, after):
+        result.decision, result.existing, result.confirms = "same", before, False
+        result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED_DETAIL),)
+        return result
+    if decision == "quarantine" and branch_of(context.scope) is not None:
+        # No person decides on what is on a branch: the merge asks.
+        result.decision = "allow"
+        result.reasons = (*result.reasons, _ASKED_BY_MERGE)
+    elif decision == "quarantine":
         after = _when_approved(gates.case, before)
     view = gates.view
     if view is not None and view.spare is not None and makes_room(gates.case, view, context.policy):
@@ -557,6 +621,16 @@ def _evaluate_change(
         evaluated.staged_state.vectors[after.id] = (change.text, context.embedder.id, pack_vector(change.vector))
     evaluated.add(result, change, before, after)
     return result
+
+
+def _changes_nothing(change: Change, before: Record, after: Record) -> bool:
+    """Whether an edit leaves a memory as it was; a branch gets no state of its own then."""
+    if not isinstance(change, Replace | Move):
+        return False
+    same = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
+    if after.id != before.id:
+        same |= {"id": before.id, "branched_from": None, "scope": main_scope(after.scope)}
+    return replace(after, **same) == before
 
 
 def _signed_as_before(before: Record, after: Record, change: Change) -> Record:
@@ -640,6 +714,8 @@ def _duplicate(transaction: Transaction, item: Evaluation, reasons: tuple[Reason
     context, record, commit = transaction.context, item.existing, None
     assert record is not None
     lasting = record.kind is not Kind.EVENT and record.tier is not Tier.CORE
+    # A branch changes nothing on main.
+    lasting = lasting and branch_of(record.scope) == branch_of(context.scope)
     if confirm and item.confirms and lasting and context.actor.kind is not ActorKind.IMPORTER:
         change = Reinforce(id=record.id)
         after = apply(change, record, context.change_context())
