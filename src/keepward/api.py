@@ -247,6 +247,7 @@ class MemoryAPI(ABC):
         budget_tokens: int | None = None,
         purpose: Purpose = "answer",
         as_of: AsOf = None,
+        valid_at: datetime | str | None = None,
         format: Format = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
         summaries: int = 0,

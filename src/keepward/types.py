@@ -123,7 +123,14 @@ Ttl = Annotated[
     gate_limit("Time to live from now: text such as `90s`, `24h` or `30d`, or a number of seconds."),
 ]
 TtlOrDate = Annotated[str, Meta(max_length=64), gate_limit(pattern=TTL_OR_DATE_PATTERN)] | Seconds
-Instant = Annotated[str, gate_limit("When it happened, as ISO 8601; without an offset it is UTC.", format="date-time")]
+
+
+def _instant(doc: str) -> Any:
+    """Return the type of an instant with a description."""
+    return Annotated[str, gate_limit(doc, format="date-time")]
+
+
+Instant = _instant("When it happened, as ISO 8601; without an offset it is UTC.")
 Fraction = Annotated[float, gate_limit(minimum=0, maximum=1)]
 Tags = Annotated[list[ShortText], gate_limit(maxItems=64)]
 References = Annotated[
@@ -284,6 +291,8 @@ FIELDS: Mapping[str, Any] = {
     "job": _described(ShortText, "The job that wrote it.") | None,
     "aliases": _described(Tags, "Its ids in other systems."),
     "occurred_at": Instant | None,
+    "valid_from": _instant("When what it says begins to be so. Before that, reads leave it out.") | None,
+    "valid_until": _instant("From when on it is no longer so; then reads leave it out.") | None,
     "consent": Annotated[
         bool, gate_limit("The person agreed to storing the personal identifiers in the text; it becomes sensitive.")
     ],
@@ -348,6 +357,13 @@ PARAMETERS: Mapping[str, Any] = {
         ),
     ],
     "occurred_until": Annotated[Timestamp, Meta(description="Occurred before this instant; as `occurred_since`.")],
+    "valid_at": Annotated[
+        Timestamp,
+        Meta(
+            description="Only what holds at this instant, by `valid_from` and `valid_until`. A search without it "
+            "asks for now, a list for any time."
+        ),
+    ],
     "within": ScopeSubtree,
     "where": Where,
     "scopes": Scopes,

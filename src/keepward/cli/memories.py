@@ -295,7 +295,7 @@ def _notes(
 
 
 def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
-    from keepward.cli.render import describe_kind
+    from keepward.cli.render import describe_kind, valid_time
 
     for hit in data["hits"]:
         memory = hit["memory"]
@@ -303,6 +303,7 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled(f"{hit['rank']:>2}.", ": ".join(filter(None, words)), "bold", width=4)
         score = f"{'weak, ' if hit['weak'] else ''}score {hit['score']:.2f}"
         facts = [describe_kind(memory), f"from {memory['source']} ({memory['trust']})"]
+        facts += valid_time(memory)
         details = " · ".join(filter(None, [*facts, score, " + ".join(hit["why"])]))
         screen.labelled("", [details, f"{memory['id']} v{memory['version']}"], "dim", width=4)
     if not data["hits"]:
@@ -342,8 +343,8 @@ def replay(call: CommandContext, receipt_id: str) -> CommandResult:
     option("--no-limit", "List all.", name="everything"),
     of="list_memories",
     name="list",
-    only="tiers kinds tags key subject category session since until occurred_since occurred_until within where limit "
-    "include_ended as_of",
+    only="tiers kinds tags key subject category session since until occurred_since occurred_until valid_at within "
+    "where limit include_ended as_of",
 )
 def list_(
     call: CommandContext, limit: int, everything: bool = False, as_of: str | None = None, **args: Any

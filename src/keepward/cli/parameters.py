@@ -29,6 +29,7 @@ _METAVARS: Mapping[str, str] = {
     **dict.fromkeys(("memory_ids", "ids"), "ID..."),
     **dict.fromkeys(("receipt_id", "first", "second"), "RECEIPT"),
     **dict.fromkeys(("since", "until", "occurred_since", "occurred_until", "occurred_at", "as_of"), "TIME"),
+    **dict.fromkeys(("valid_from", "valid_until", "valid_at"), "TIME"),
     **dict.fromkeys(("reason", "contains"), "TEXT"),
     **dict.fromkeys(("metadata", "where"), "JSON"),
     **dict.fromkeys(("before", "bisect.since"), "SEQ"),

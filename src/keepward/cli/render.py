@@ -215,6 +215,7 @@ class Screen:
         ended = data["status"] != "active" and data["status"]
         until = data["expires_at"] and f"until {format_time(data['expires_at'])}"
         facts = [data["id"], data["tier"], data["kind"], data["key"] and f"key {data['key']}", until, ended]
+        facts += valid_time(data)
         self.line(" · ".join(filter(None, facts)), "dim", indent=indent + 2)
 
     def event(self, data: Mapping[str, Any], *, indent: int = 0) -> None:
@@ -252,6 +253,16 @@ def _is_event(item: Mapping[str, Any]) -> bool:
 
 def _is_memory(value: object) -> bool:
     return isinstance(value, dict) and value.keys() >= _MEMORY
+
+
+def valid_time(memory: Mapping[str, Any]) -> list[str]:
+    """Return when a memory begins and ceases to hold, such as ``valid until 2027-01-03``; empty for always."""
+    times = {name: memory.get(name) for name in ("valid_from", "valid_until")}
+    return [
+        f"{name.replace('_', ' ')} {at[:10] if at[11:19] == '00:00:00' else format_time(at)}"
+        for name, at in times.items()
+        if at
+    ]
 
 
 def describe_kind(record: Mapping[str, Any]) -> str:

@@ -164,7 +164,7 @@ class _ContextBuilder:
                 self._reasons[entry.key] = SOURCES_RECALLED if entry.has_candidate_sources else finding.drop
                 continue
             entry.masks = merge_spans(finding.text_masks, len(entry.record.text)) if finding.text_masks else ()
-            entry.line = line_of(entry.section, entry.record, entry.masks)
+            entry.line = line_of(entry.section, entry.record, entry.masks, self._inputs.now)
             entry.cost = self._inputs.count(f"\n\n{entry.line.paragraph}")
             shown.append(entry)
         return shown
@@ -348,6 +348,7 @@ class _ContextBuilder:
                 "objective": inputs.objective,
                 "purpose": inputs.purpose,
                 "now": to_micros(inputs.now),
+                **({} if inputs.valid_at is None else {"valid_at": to_micros(inputs.valid_at)}),
                 "head": inputs.head,
                 "scope": inputs.scope,
                 "policy": inputs.policy.version,

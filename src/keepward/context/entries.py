@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from keepward.context.lines import format_instant
 from keepward.context.sections import SECTION_SORT_KEYS, CompileInput, Entry, is_turn, origin_order
 from keepward.core.commit import Reason
 from keepward.core.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
@@ -177,6 +178,16 @@ def _decayed_confidence(record: Record, now: datetime) -> float:
     return confidence_at(record, record.reinforced_at + days * _DAY if days > 0 else record.reinforced_at)
 
 
+def not_holding_reason(record: Record, at: datetime) -> Reason | None:
+    """Return why a memory may not come in by its valid time; None if it holds at an instant."""
+    if record.holds_at(at):
+        return None
+    if record.valid_until is not None and record.valid_until <= at:
+        return compile_reason("not_valid", f"it held until {format_instant(record.valid_until)}")
+    begins = "" if record.valid_from is None else format_instant(record.valid_from)
+    return compile_reason("not_valid", f"it holds from {begins}")
+
+
 def _exclusion_reason(
     record: Record, section: str, newest: int, inputs: CompileInput, min_trust: Trust
 ) -> Reason | None:
@@ -186,6 +197,8 @@ def _exclusion_reason(
         return compile_reason(status.value, _INACTIVE_REASONS[status])
     if record.version < newest:
         return compile_reason("superseded", "a newer version of it was given")
+    if (reason := not_holding_reason(record, inputs.valid_at or inputs.now)) is not None:
+        return reason
     if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
         return compile_reason("sensitive", "it is sensitive and was not asked for")
     if min_trust and section != "core" and record.effective_trust < min_trust:

@@ -9,8 +9,8 @@ No chat markup is intact: it gets a backslash after its first character; backsla
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from datetime import date
+from collections.abc import Collection, Iterator
+from datetime import date, datetime, time
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -112,8 +112,11 @@ def apply_masks(text: str, masks: Collection[Mask]) -> str:
     return "".join((*parts, text[at:]))
 
 
-def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
-    """Return the line of a memory after applying merged masks."""
+def line_of(section: str, record: Record, masks: Collection[Mask], now: datetime) -> Line:
+    """Return the line of a memory after applying merged masks.
+
+    Where its valid time ends or has not begun at ``now``, the line says so.
+    """
     body = apply_masks(record.text, masks) if masks else record.text
     listed, at = section in HEADING, record.said_at if section == "recalled" else None
     text, label = quoted(body), record.kind._value_
@@ -127,15 +130,36 @@ def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
             if name:
                 prefix = f"{name_label(name, record)}:"
                 text = text if text.casefold().startswith(prefix.casefold()) else f"{prefix} {text}"
-        if record.kind is Kind.STATE and at is None and record.occurred_at is None:
-            text += f" (since {record.text_at.date().isoformat()})"
-    if listed or record.effective_trust < Trust.USER or not _is_prose(text):
+    since = listed and record.kind is Kind.STATE and at is None and record.occurred_at is None
+    remarks = ", ".join(_validity(record, now, since=since))
+    # The first line decides whether it is prose, so the remark comes after.
+    prose = _is_prose(text)
+    text += f" ({remarks})" if remarks else ""
+    if listed or record.effective_trust < Trust.USER or not prose:
         text = f"[{label}] {text}"
     block = record.key or "core" if section == "core" else None
     trust = trust_label(record) if listed else None
     day, time = (None, None) if at is None else (_format_day(at.date()), at.strftime("%H:%M:%S"))
     session = record.session if at is not None and record.kind is Kind.EVENT else None
     return Line(record.id, section, record.tier._value_, body, text, block, trust, day, time, session)
+
+
+def _validity(record: Record, now: datetime, *, since: bool) -> Iterator[str]:
+    """Yield since when a memory holds, if it is a state or has not begun, and until when, if it ends."""
+    begins, ends = record.valid_from, record.valid_until
+    if begins is not None and begins > now:
+        yield f"holds from {format_instant(begins)}" + ("" if ends is None else f" until {format_instant(ends)}")
+        return
+    if since:
+        yield f"since {format_instant(begins) if begins else record.text_at.date().isoformat()}"
+    if ends is not None:
+        yield f"{'holds' if ends > now else 'held'} until {format_instant(ends)}"
+
+
+def format_instant(at: datetime) -> str:
+    """Return the UTC day of an instant, such as ``2027-01-03``, with its time unless that is midnight."""
+    day = at.date().isoformat()
+    return day if at.time() == time() else f"{day} {at.time().isoformat('seconds' if at.second else 'minutes')} UTC"
 
 
 def _is_prose(text: str) -> bool:

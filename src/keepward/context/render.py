@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -20,6 +21,7 @@ from keepward.context.sections import PREFIX_SECTIONS
 from keepward.core.compiled import Mask, Replayed
 from keepward.core.escaping import escape_label
 from keepward.core.memory import Record
+from keepward.core.value import from_micros
 from keepward.errors import InvalidInput
 from keepward.types import Format
 
@@ -205,7 +207,7 @@ ArtefactLookup: TypeAlias = Callable[[str, str], str | None]
 class Renderer:
     """The functions that make the lines of memories and documents, and the text of lines."""
 
-    line_of: Callable[[str, Record, Collection[Mask]], Line]
+    line_of: Callable[[str, Record, Collection[Mask], datetime], Line]
     document_line: Callable[[str, str | None], Line | None]
     render: Callable[..., RenderedText]
 
@@ -284,6 +286,7 @@ def _lines(
             missing.append((kind, 0))
         documents[kind] = renderer.document_line(kind, text)
     lines: list[Line] = []
+    now = from_micros(facts["inputs"]["now"])
     for section in facts["sections"]:
         for item in section["items"]:
             record = fetch(item["id"], item["version"])
@@ -292,5 +295,5 @@ def _lines(
                 lines.append(Line(item["id"], section["name"], item["tier"], None, block=item.get("block")))
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
-                lines.append(renderer.line_of(section["name"], record, masks))
+                lines.append(renderer.line_of(section["name"], record, masks, now))
     return insert_documents(lines, documents.get("identity"), documents.get("user_file")), missing

@@ -91,6 +91,8 @@ class CompileInput:
     objective: str = ""
     purpose: str = "answer"
     now: datetime
+    #: Only what holds at this instant comes in; None for now.
+    valid_at: datetime | None = None
     #: Name of the head whose state was read.
     head: str = ""
     #: Scope of the reader.

@@ -83,6 +83,9 @@ class Insert(Data):
     job: str | None = None
     aliases: tuple[str, ...] = ()
     occurred_at: datetime | None = None
+    #: When what it says begins to be so, and from when on it is no longer so; None for always.
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
     #: The person agreed to storing identifiers in the text: they are not redacted, and the memory becomes sensitive.
     consent: bool = False
     #: The embedding of this text, normalized to length 1; None: computed from the text.
@@ -105,6 +108,8 @@ class Replace(Data):
     #: Who said the new text, and when; ``UNSET``: nobody else than the writer, now.
     speaker: str | None = UNSET
     occurred_at: datetime | None = UNSET
+    valid_from: datetime | None = UNSET
+    valid_until: datetime | None = UNSET
     confidence: float | None = None
     importance: float | None = None
     sensitivity: str | None = None
@@ -143,6 +148,8 @@ class NewFields(TypedDict, total=False):
     job: str | None
     aliases: Sequence[str]
     occurred_at: datetime | str | None
+    valid_from: datetime | str | None
+    valid_until: datetime | str | None
     consent: bool
     vector: Sequence[float] | None
     if_version: int | None
@@ -159,6 +166,8 @@ class ChangedFields(TypedDict, total=False):
     evidence: Sequence[str]
     speaker: str | None
     occurred_at: datetime | str | None
+    valid_from: datetime | str | None
+    valid_until: datetime | str | None
     confidence: float | None
     importance: float | None
     sensitivity: SensitivityName | None

@@ -110,9 +110,9 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("ids", "memory_ids"), ("memory_ids", "ids")),
     **dict.fromkeys(("threshold", "score_threshold", "min_score", "similarity_threshold"), ("floor",)),
     **dict.fromkeys(("expires_at", "expiration_date", "expires", "expires_in", "ttl_days", "ttl_hours"), ("ttl",)),
-    **dict.fromkeys(
-        ("timestamp", "valid_at", "reference_time", "created_at", "date"), ("occurred_at", "occurred_since")
-    ),
+    **dict.fromkeys(("timestamp", "reference_time", "created_at", "date"), ("occurred_at", "occurred_since")),
+    **dict.fromkeys(("valid_at", "valid_time", "effective_at"), ("valid_from", "valid_at")),
+    **dict.fromkeys(("invalid_at", "invalidated_at", "valid_to", "ends_at"), ("valid_until", "valid_at")),
     **dict.fromkeys(("infer", "inference"), ("extract",)),
     **dict.fromkeys(("type", "memory_type"), ("kind", "kinds")),
     **dict.fromkeys(("labels", "tag"), ("tags",)),

@@ -175,6 +175,9 @@ class Record(ForeignKeys, Value, eq=False):
     occurred_at: Instant | None = None
     #: The memory expires at this instant.
     expires_at: Instant | None = None
+    #: When what it says begins to be so, and from when on it is no longer so; None for always.
+    valid_from: Instant | None = None
+    valid_until: Instant | None = None
     #: Last confirmation; confidence decays from here.
     reinforced_at: Instant
     #: Stored ``confidence`` and ``importance``; None in a record with stored values.
@@ -264,6 +267,18 @@ class Record(ForeignKeys, Value, eq=False):
         """Whether the memory is active at an instant."""
         return self.status_at(now) is Status.ACTIVE
 
+    def holds_at(self, at: datetime) -> bool:
+        """Whether what it says is so at an instant: not before ``valid_from``, and before ``valid_until``."""
+        begun = self.valid_from is None or self.valid_from <= at
+        return begun and (self.valid_until is None or at < self.valid_until)
+
+    def never_holds_with(self, other: Record) -> bool:
+        """Whether this ends before the other begins, or the other way round."""
+        return any(
+            first.valid_until is not None and then.valid_from is not None and first.valid_until <= then.valid_from
+            for first, then in ((self, other), (other, self))
+        )
+
 
 _TRUST_RANKS = {trust.label: int(trust) for trust in Trust}
 
@@ -312,6 +327,8 @@ class MemoryFields(Data, gc=False):
     updated_at: int | None = None
     occurred_at: int | None = None
     expires_at: int | None = None
+    valid_from: int | None = None
+    valid_until: int | None = None
     reinforced_at: int
 
     @property
@@ -349,6 +366,12 @@ class MemoryFields(Data, gc=False):
     def metadata(self) -> dict[str, Any]:
         """The writer's own fields; empty if there are none."""
         return json.loads(self.metadata_json) if self.metadata_json else {}
+
+    def holds_at(self, at: int) -> bool:
+        """Whether what it says is so at an instant; see ``Record.holds_at``."""
+        return (self.valid_from is None or self.valid_from <= at) and (
+            self.valid_until is None or at < self.valid_until
+        )
 
     @property
     def idle_since(self) -> int | None:

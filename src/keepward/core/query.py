@@ -65,6 +65,8 @@ class Filter(Data):
     #: The same for the date of the event; see ``Record.happened_at``.
     occurred_since: datetime | None = None
     occurred_until: datetime | None = None
+    #: Microseconds since 1970, UTC: only what holds at this instant; None: of any time.
+    valid_at: int | None = None
     #: Conditions on the metadata.
     where: Where = ()
     #: 0..1, compared with the importance as it has decayed until ``now``.
@@ -101,6 +103,7 @@ class Filter(Data):
             and (self.occurred_since is None or (happened is not None and happened >= self.occurred_since))
             and (self.occurred_until is None or (happened is not None and happened < self.occurred_until))
             and (not self.min_importance or self._is_important(record, now))
+            and (self.valid_at is None or record.holds_at(from_micros(self.valid_at)))
             and self.passes_content(record.text, record.key, record.metadata)
         )
 
@@ -166,6 +169,8 @@ class SearchFilters(TypedDict, total=False):
     #: The same for the time of the event, ``occurred_at``.
     occurred_since: datetime | str | None
     occurred_until: datetime | str | None
+    #: Only what holds at this instant. Default: now in a search, any time in a list.
+    valid_at: datetime | str | None
     #: Only this scope and the scopes below it.
     within: str | None
     #: Conditions on the metadata.

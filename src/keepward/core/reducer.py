@@ -61,7 +61,17 @@ from keepward.errors import Conflict, InvalidInput
 _E = TypeVar("_E", bound=StrEnum)
 _STATUS_AFTER = {changes.Retire: Status.RETIRED, changes.Archive: Status.ARCHIVED, changes.Expire: Status.EXPIRED}
 #: Fields that an edit may name.
-_EDITABLE_FIELDS = ("text", "category", "subject", "tags", "evidence", "speaker", "occurred_at")
+_EDITABLE_FIELDS = (
+    "text",
+    "category",
+    "subject",
+    "tags",
+    "evidence",
+    "speaker",
+    "occurred_at",
+    "valid_from",
+    "valid_until",
+)
 _SHARE_FIELDS = ("confidence", "importance")
 #: Fields that a new memory copies from its change; others are computed.
 _COPIED_FIELDS = tuple(
@@ -294,6 +304,8 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
     if not set(scopes) <= set(visible_from(narrowest)):
         raise InvalidInput("memories of scopes that cannot see each other cannot be combined")
     expiries = [rec.expires_at for rec in (child, *parents) if rec.expires_at is not None]
+    begins = max((rec.valid_from for rec in (child, *parents) if rec.valid_from is not None), default=None)
+    ends = min((rec.valid_until for rec in (child, *parents) if rec.valid_until is not None), default=None)
     sensitive = any(rec.sensitivity is Sensitivity.SENSITIVE for rec in (child, *parents))
     return replace(
         child,
@@ -303,6 +315,9 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
         confidence=min(child.confidence, *(confidence_at(parent, child.created_at) for parent in parents)),
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         expires_at=min(expiries) if expiries else None,
+        # Parents that never hold together leave the earliest end.
+        valid_from=None if begins is not None and ends is not None and ends <= begins else begins,
+        valid_until=ends,
         evidence=_sorted([*child.evidence, *(item for parent in parents for item in parent.evidence)]),
     )
 

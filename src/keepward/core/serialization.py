@@ -76,7 +76,10 @@ _WRITE: Mapping[type, Callable[[Any], Any]] = {
 _READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
     *(
         (name, int, from_micros)
-        for name in ("created_at", "text_at", "reinforced_at", "updated_at", "occurred_at", "expires_at")
+        for name in (
+            *("created_at", "text_at", "reinforced_at", "updated_at", "occurred_at", "expires_at"),
+            *("valid_from", "valid_until"),
+        )
     ),
     *((name, int, _share) for name in ("confidence", "importance")),
     *((name, str, {trust.label: trust for trust in Trust}.__getitem__) for name in ("trust", "heard")),

@@ -143,6 +143,8 @@ def _same_text(after: Record, view: GateContext, policy: Policy) -> Verdict | No
         if other.kind is not Kind.EVENT
         and other.subject == after.subject
         and other.blob == after.blob
+        # What holds at another time is another statement.
+        and (other.valid_from, other.valid_until) == (after.valid_from, after.valid_until)
         and (not after.aliases or set(after.aliases) & set(other.aliases))
     ]
     forms = {other.id: view.forms.get(other.text) or NormalizedText(other.text) for other in others}

@@ -97,9 +97,10 @@ def validation_error(change: changes.Change, reason: str, policy: Policy) -> tup
     ttl = getattr(change, "ttl", None)
     if isinstance(ttl, timedelta) and not timedelta(0) < ttl <= MAX_DURATION:
         found.append(_reason("bad_ttl", "a time to live is more than zero and at most a hundred years"))
-    occurred = getattr(change, "occurred_at", None)
-    if isinstance(occurred, datetime) and abs(to_micros(occurred)) > MAX_SAFE_INTEGER:
-        found.append(_reason("bad_occurred_at", "a date is from 1684-07-28 to 2255-06-05: others go into the text"))
+    for name in ("occurred_at", "valid_from", "valid_until"):
+        at = getattr(change, name, None)
+        if isinstance(at, datetime) and abs(to_micros(at)) > MAX_SAFE_INTEGER:
+            found.append(_reason(f"bad_{name}", "a date is from 1684-07-28 to 2255-06-05: others go into the text"))
     return tuple(found)
 
 
@@ -277,6 +278,8 @@ def _rewrites_event(case: GateInput, before: Record) -> bool:
 
 def _size_problems(case: GateInput, policy: Policy) -> Iterator[Reason]:
     after = case.after
+    if after.valid_from is not None and after.valid_until is not None and after.valid_until <= after.valid_from:
+        yield _reason("bad_valid_until", "valid_until is later than valid_from, such as 2026-01-01 and 2027-01-01")
     added = getattr(case.change, "text", None)
     # An appended text may not be blank either. Structured data may have fields only.
     plain = after.content_type is not ContentType.STRUCTURED

@@ -138,7 +138,7 @@ class TalkMessage(Struct):
 
 
 #: Fields of an item of many whose gate limits refuse the request. The outcome of the item reports any other refusal.
-_CHECKED_IN_AN_ITEM = {"scope", "ttl", "occurred_at"}
+_CHECKED_IN_AN_ITEM = {"scope", "ttl", "occurred_at", "valid_from", "valid_until"}
 _item = _struct(
     "OneOfMany",
     "One of several new memories; the gates check each separately.",

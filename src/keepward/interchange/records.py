@@ -47,7 +47,7 @@ _INACTIVE_IF_SET = (
 )
 #: Fields with a date, an expiry, parents and a vector; the first filled one counts.
 _TIME_FIELDS = ("occurred_at", "text_at", "created_at", "created", "timestamp", "date")
-_EXPIRY_FIELDS = ("expires_at", "expiration_date", "valid_until")
+_EXPIRY_FIELDS = ("expires_at", "expiration_date")
 _PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
 _VECTORS, _MODELS = ("vector", "embedding"), ("embedding_model", "vector_model")
 #: Fields that a read computes, or that each store sets itself.

@@ -288,6 +288,9 @@ class ImportRun:
         try:
             if when not in (None, ""):
                 item["occurred_at"] = when if isinstance(when, datetime) else parse_timestamp(when)
+            for field in ("valid_from", "valid_until"):
+                if (at := item.get(field)) not in (None, ""):
+                    item[field] = at if isinstance(at, datetime) else parse_timestamp(at)
             earlier = tuple((each, parse_timestamp(at) if at else None) for each, at in versions or ())
         except InvalidInput as exc:
             raise UnusableItem("its time is neither ISO 8601 nor a number since 1970") from exc

@@ -19,8 +19,9 @@ from keepward.services.writing.splitter import UnusableItem
 #: What the writer of a table does not choose: ids, and where the content and the trust come from.
 _NOT_CHOSEN = frozenset(("id", "text", "source", "blob", "content_type", "access", "job", "if_version"))
 _TYPES = {field.name: field.type for field in structs.fields(Insert) if field.name not in _NOT_CHOSEN}
-#: Columns of one text: the fields of a new memory that are texts, and the time to live. Unknown columns are metadata.
-_TEXTS = {name for name, kind in _TYPES.items() if kind in (str, str | None)} | {"ttl"}
+#: Columns of one text: the fields of a new memory that are texts, and times. Unknown columns are metadata.
+_TEXTS = {name for name, kind in _TYPES.items() if kind in (str, str | None)}
+_TEXTS |= {"ttl", "valid_from", "valid_until"}
 #: Columns with a number, and how it is read.
 _NUMBERS = {
     name: int if kind == int | None else float for name, kind in _TYPES.items() if kind in (int | None, float | None)

@@ -608,6 +608,8 @@ class Pair(NamedTuple):
 def _compare_pair(context: JobContext, a: _Compared, b: _Compared, floor: float) -> Pair | None:
     """Return how two memories compare; None if they neither score ``floor`` nor state the same."""
     policy, model, cosine = context.policy, context.model, None
+    if a.record.never_holds_with(b.record):
+        return None
     if model is not None and a.features.model == b.features.model == model and a.features.units and b.features.units:
         # Rounded, so that a floor copied from a shown score includes that pair.
         cosine = round(float(a.vector @ b.vector), 4)
@@ -624,6 +626,9 @@ def _compare_pair(context: JobContext, a: _Compared, b: _Compared, floor: float)
         and (cosine is None or cosine >= policy.merge_cosine)
         and (not differs or differ_in_grammar_only(a.text, b.text))
     )
+    # What holds at another time is another statement.
+    valid = [(record.valid_from, record.valid_until) for record in (a.record, b.record)]
+    same = same and valid[0] == valid[1]
     score = min(max(round(of_letters, 4) if cosine is None else cosine, 0.0), 1.0)
     return None if not same and score < floor else Pair(score, a, b, same, differs)
 

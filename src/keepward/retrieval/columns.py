@@ -48,8 +48,8 @@ _FIELDS: Final = {
     "trust": "effective_trust",
     "created_at": "said_at",
 }
-#: Columns in which None means never.
-_INSTANTS: Final = ("expires_at", "idle_since")
+#: Columns of instants, each with what None means: never, or always.
+_INSTANTS: Final = {"expires_at": _NEVER, "idle_since": _NEVER, "valid_from": -_NEVER, "valid_until": _NEVER}
 _NUMBERS: Final[dict[str, type]] = {
     "version": np.int32,
     "position": np.int64,
@@ -352,8 +352,8 @@ class Columns:
         self._columns["position"].extend([memory.arrival for memory in memories])
         self._columns["sensitive"].extend([each.sensitivity != "normal" for each in fields])
         self._columns["importance"].extend([each.importance / 10_000 for each in fields])
-        for name in _INSTANTS:
-            self._columns[name].extend([_NEVER if at is None else at for at in values_of(name)])
+        for name, missing in _INSTANTS.items():
+            self._columns[name].extend([missing if at is None else at for at in values_of(name)])
         self._columns["live"].extend(np.ones(len(memories), dtype=np.bool_))
         self._columns["stale"].extend(
             [features.has_vectors and features.recipe not in CURRENT_VERSIONS for _, features, _, _ in memories]
@@ -405,8 +405,12 @@ class Columns:
         # Code -1 (no value) reads the last cell, which is False.
         return np.asarray(wanted[self[column]], dtype=np.bool_)
 
+    def holds(self, at: int) -> Mask:
+        """Rows of what holds at an instant."""
+        return np.asarray((self["valid_from"] <= at) & (at < self["valid_until"]), dtype=np.bool_)
+
     def mask(self, allowed: Filter) -> Mask:
-        """Rows that are live and pass the conditions for which there is a column, except expiry.
+        """Rows that are live and pass the conditions for which there is a column, except expiry and valid time.
 
         Other conditions, such as a time or a session, come as ``ids``: a list finds these memories first.
         """

@@ -43,10 +43,12 @@ from keepward.retrieval.tokenizer import PREFERENCE_TERM, QUESTION_TERM, adds_qu
 Texts = Callable[[Sequence[str]], Mapping[str, str]]
 
 #: Changes with what ``Index.parts`` yields or means.
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 _MAX_CACHED_FILTERS: Final = 8
 _ASKS, _PREFERENCE = map(term_hash, (QUESTION_TERM, PREFERENCE_TERM))
 _DEAD_ROWS: Final = 1_024
+#: Stands for the present in the key of a cached mask, which is valid until something begins or ends.
+_PRESENT: Final = -1 << 63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -248,7 +250,7 @@ class Index:
     # --- reading
 
     def _visible_rows(self, allowed: Filter) -> VisibleRows:
-        key = replace(allowed, now=0)
+        key = replace(allowed, now=0, valid_at=_PRESENT if allowed.valid_at == allowed.now else allowed.valid_at)
         visible = self._visible_cache.get(key)
         if visible is None or not visible.since <= allowed.now < visible.until:
             visible = visible_rows(self._columns, self._lengths.view, allowed, self._statistics)
@@ -295,6 +297,13 @@ class Index:
             missing[store.owners] = False
         missing |= self._columns["live"] & self._columns["stale"]
         return [self._columns.ids[row] for row in np.flatnonzero(missing).tolist()]
+
+    def ids_not_holding(self, allowed: Filter) -> frozenset[str]:
+        """Return the ids of the entries that the filter lets through, but that do not hold at its ``valid_at``."""
+        if allowed.valid_at is None or self._columns.holds(allowed.valid_at).all():
+            return frozenset()
+        mask = self._visible_rows(replace(allowed, valid_at=None)).mask & ~self._columns.holds(allowed.valid_at)
+        return frozenset(self._columns.ids[row] for row in np.flatnonzero(mask).tolist())
 
     def count_visible(self, allowed: Filter) -> int:
         """Return how many entries are visible."""

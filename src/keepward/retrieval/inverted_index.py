@@ -279,6 +279,10 @@ def visible_rows(
     mask = columns.mask(allowed)
     expires = columns["expires_at"]
     limits = expires[mask]
+    if allowed.valid_at is not None:
+        if allowed.valid_at == allowed.now:
+            limits = np.concatenate((limits, columns["valid_from"][mask], columns["valid_until"][mask]))
+        mask &= columns.holds(allowed.valid_at)
     past, future = limits[limits <= allowed.now], limits[limits > allowed.now]
     since = int(past.max()) if len(past) else int(np.iinfo(np.int64).min)
     until = int(future.min()) if len(future) else allowed.now + 1

@@ -346,7 +346,7 @@ _FIELD_READERS: Mapping[str, ArgumentReader] = {
     "ttl": duration,
     "scope": lambda name, value: parse_scope(plain_text(name, value)),
     "metadata": _object,
-    "occurred_at": instant,
+    **dict.fromkeys(("occurred_at", "valid_from", "valid_until"), instant),
     "to_version": _reader_of_field("if_version"),
     "vector": parse_vector,
 }

@@ -1,7 +1,8 @@
 """Pages and counts of newest versions, from the table ``listed``.
 
 Invariants
-(1) A filter is one condition in SQL. Only a part of a text and conditions on metadata are decided here, by the body.
+(1) A filter is one condition in SQL. Only a part of a text, conditions on metadata and valid time are decided here,
+    by the body.
 (2) A page, a count and a facet read no memory: a caller reads those that it shows by ``records``, which verifies them.
 (3) Every order is total: equal values are in order of arrival, newest first.
 (4) A memory whose content cannot be read passes; the read of it names it.
@@ -178,17 +179,19 @@ class _Condition:
     @property
     def needs_content(self) -> bool:
         """Whether the body decides as well; see ``accepts``."""
-        return bool(self._filters.text or self._filters.where)
+        return needs_content(self._filters)
 
     def accepts(self, sealer: Sealer, row: RecordRow) -> bool:
         """Whether the text and metadata of a memory pass the filter; unreadable content passes, see (4)."""
         # Most filters ask for the text alone, which takes a third of the time of all fields.
-        text = text_in(row.body)
-        fields = decode_fields(row.body) if self._filters.where else None
-        if text is None or (self._filters.where and fields is None):
+        text, at = text_in(row.body), self._filters.valid_at
+        needs_fields = bool(self._filters.where) or at is not None
+        fields = decode_fields(row.body) if needs_fields else None
+        if text is None or (needs_fields and fields is None):
             return True
         try:
             passes = self._filters.passes_content(text, row.key, fields.metadata if fields else {})
+            passes = passes and (fields is None or at is None or fields.holds_at(at))
         except (ValueError, RecursionError):
             return True
         return passes or not row.has_valid_seal(sealer, self.values["tenant"])
@@ -228,6 +231,11 @@ class _Condition:
         stored += [Status.EXPIRED.value] if Status.EXPIRED in statuses else []
         each += [f"l.status IN ({', '.join(map(self._value, stored))})"] if stored else []
         self._either(each)
+
+
+def needs_content(filters: Filter) -> bool:
+    """Whether bodies decide a filter too."""
+    return bool(filters.text or filters.where) or filters.valid_at is not None
 
 
 class ListReads(Snapshot):
@@ -317,7 +325,7 @@ class ListReads(Snapshot):
         The filter of a facet does not apply to its own counts.
         """
         with self._reading(tenant) as db:
-            if filters.text or filters.where:
+            if needs_content(filters):
                 return _count_by_content(db, self._sealer, tenant, filters, now, of)
             opened = replace(filters, **dict.fromkeys(_GROUPED.values(), ()))
             groups = (

@@ -133,7 +133,7 @@ INACTIVE = [
     {"state": "paused"},
     *({"active": value} for value in (False, 0, "false")),
     {"is_deleted": True},
-    *({name: "2025-01-02T00:00:00Z"} for name in ("deleted_at", "valid_until")),
+    *({name: "2025-01-02T00:00:00Z"} for name in ("deleted_at", "expires_at")),
     {"superseded_by": "b"},
 ]
 

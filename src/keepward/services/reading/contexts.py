@@ -11,7 +11,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +23,7 @@ from keepward.context.compiler import (
     OUT_OF_BUDGET,
     compile_context,
 )
-from keepward.context.entries import compile_reason, repeat_key
+from keepward.context.entries import compile_reason, not_holding_reason, repeat_key
 from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import CompileInput, CompileResult, Entry, newest_rules
@@ -32,6 +32,7 @@ from keepward.core.compiled import CompiledContext, Explanation, Replayed
 from keepward.core.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.core.principals import Trust
 from keepward.core.query import MAX_HITS, AsOf, Filter, Recall
+from keepward.core.value import to_micros
 from keepward.errors import NotFound, Unauthorised
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.ports.store import UnreadableMemory
@@ -45,6 +46,7 @@ from keepward.services.access import (
     unreadable_memories,
     unreadable_notes,
 )
+from keepward.services.arguments import instant
 from keepward.services.reading.explain import explain_context
 from keepward.services.reading.output_filter import filter_output
 from keepward.services.reading.recall import Ranking, ReadPoint, models_used, rank, read_point
@@ -123,6 +125,8 @@ class ContextRequest:
     budget_tokens: int | None = None
     purpose: str = "answer"
     as_of: AsOf = None
+    #: Only what holds at this instant; None for now.
+    valid_at: datetime | str | None = None
     format: Format = "markdown"
     include_sensitive: bool = False
     #: Number of the newest summaries that are recalled whatever the objective.
@@ -233,8 +237,14 @@ def gather(
     reader = VisibleReader(context)
     everything = Filter(scopes=reader.scopes, hidden=reader.hidden(at.seq), include_sensitive=True)
     on = context.policy.enabled and context.policy.recall
+    valid_at = None if request.valid_at is None else instant("valid_at", request.valid_at)
     input_reader = _InputReader(
-        context=context, request=request, at=at, everything=everything, bearing_only=bearing_only
+        context=context,
+        request=request,
+        at=at,
+        holding_at=valid_at or at.now,
+        everything=everything,
+        bearing_only=bearing_only,
     )
     if on:
         input_reader.add_always_included()
@@ -250,6 +260,7 @@ def gather(
         objective=redact_personal_data(redact_secrets(objective)),
         purpose=request.purpose,
         now=at.now,
+        valid_at=valid_at,
         head=at.head.name,
         scope=context.scope,
         policy=context.policy,
@@ -369,6 +380,8 @@ class _InputReader:
     context: RequestContext
     request: ContextRequest
     at: ReadPoint
+    #: What does not hold at this instant is excluded.
+    holding_at: datetime
     #: A filter that every visible memory passes.
     everything: Filter
     bearing_only: bool
@@ -438,7 +451,8 @@ class _InputReader:
         if not has_content(objective):
             self.notes = (*self.notes, NO_CONTENT)
             return Recall(hits=(), used=(), notes=(), head=self.at.head.name, now=self.at.now)
-        rules = newest_rules(self.sections["pinned"], MAX_PINNED_RULES)
+        pinned = [record for record in self.sections["pinned"] if record.holds_at(self.holding_at)]
+        rules = newest_rules(pinned, MAX_PINNED_RULES)
         # A rule beyond the cap is recalled like any other memory.
         fixed = {
             record.id
@@ -446,7 +460,10 @@ class _InputReader:
             for record in records
             if section != "pinned" or record.kind is not Kind.RULE or record.id in rules
         }
-        ranking = self._rank(objective, len(fixed))
+        ranking = self._rank(objective, len(fixed), most_not_holding=MIN_NAMED_EXCLUSIONS)
+        for record in self._read(ranking.not_holding):
+            if record.id not in fixed and (reason := not_holding_reason(record, self.holding_at)) is not None:
+                self.excluded.append((record.id, record.version, reason))
         seen = frozenset(self.request.seen)
         self.excluded += [
             (hit.id, hit.version, ALREADY_SEEN) for hit in ranking.hits if hit.id in seen and hit.id not in fixed
@@ -510,19 +527,26 @@ class _InputReader:
         """Whether the budget is filled with the best hits."""
         return self.request.budget_tokens is not None and not self.bearing_only
 
-    def _rank(self, objective: str, fixed: int, min_trust: Trust = Trust.UNKNOWN) -> Ranking:
+    def _rank(
+        self, objective: str, fixed: int, min_trust: Trust = Trust.UNKNOWN, *, most_not_holding: int = 0
+    ) -> Ranking:
         budget = self.request.budget_tokens
         candidates = MIN_CANDIDATES if budget is None else max(MIN_CANDIDATES, budget // TOKENS_PER_CANDIDATE)
         return rank(
             self.context,
             objective,
-            replace(self.everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value)),
+            replace(
+                self.everything,
+                tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value),
+                valid_at=to_micros(self.holding_at),
+            ),
             limit=min(MAX_HITS, candidates + fixed),
             purpose=self.request.purpose,
             at=self.at,
             gated=False,
             min_trust=min_trust,
             related=True,
+            most_not_holding=most_not_holding,
         )
 
     def _choose_small_store(self, ranking: Ranking, hits: list[IndexHit], fixed: set[str], chosen: _Chosen) -> bool:
@@ -558,7 +582,8 @@ class _InputReader:
         request = self.request
         hidden = record.sensitivity is Sensitivity.SENSITIVE and not request.include_sensitive
         min_trust = self.context.policy.least_trust.get(request.purpose, Trust.UNKNOWN)
-        return not hidden and record.effective_trust >= min_trust and record.is_live(self.at.now)
+        shown = record.is_live(self.at.now) and record.holds_at(self.holding_at)
+        return not hidden and record.effective_trust >= min_trust and shown
 
     def _choose(self, hits: Sequence[IndexHit], chosen: _Chosen, objective: str) -> None:
         """Choose the best lines and those that bear; with a named budget, all until it is full."""

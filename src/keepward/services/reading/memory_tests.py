@@ -78,7 +78,9 @@ def _run(context: RequestContext, test: MemoryTest, as_of: AsOf) -> MemoryTestRe
 
 def _compiled(context: RequestContext, test: MemoryTest, as_of: AsOf) -> tuple[str, int, int]:
     """Return the text of a test's context, its tokens and its lines."""
-    request = ContextRequest(purpose=test.purpose, budget_tokens=test.budget_tokens, as_of=as_of)
+    request = ContextRequest(
+        purpose=test.purpose, budget_tokens=test.budget_tokens, as_of=as_of, valid_at=test.valid_at
+    )
     if test.query is not None:
         compiled = compile_unrecorded(context, test.query, request, "memory_block")
     else:

@@ -30,9 +30,9 @@ _MULTIPLE = ("tiers", "kinds", "content_types", "sources", "trusts", "statuses",
 _NAMES = ("subject", "category", "session", "job")
 _INSTANTS = ("since", "until", "occurred_since", "occurred_until")
 #: Filters that the recall index cannot apply; with one of them ``list_memories`` returns a page with a total.
-_NARROWING = (*_INSTANTS, "within", "where")
+_NARROWING = (*_INSTANTS, "valid_at", "within", "where")
 #: Filters of a search for which a list gives the ids first. The index has the sessions of messages only.
-_LISTED = (*_NARROWING, "session")
+_LISTED = (*_INSTANTS, "within", "where", "session")
 _COUNTED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "below")
 
 
@@ -60,7 +60,7 @@ def recall(
         order = "cosine"
     parsed, reader = search_filters(context, filters)
     if any(filters.get(name) is not None for name in _LISTED):
-        ids, scopes = lists.matching_ids(context, parsed, reader, as_of=as_of)
+        ids, scopes = lists.matching_ids(context, replace(parsed, valid_at=None), reader, as_of=as_of)
         parsed = replace(parsed, ids=ids, scopes=scopes or parsed.scopes, below=None, session=None)
     options: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order}
     result = read.search(context, query, parsed, within=reader.below, vector=vector, **options)
@@ -150,6 +150,8 @@ def parsed_filters(context: RequestContext, given: SearchFilters | Filters) -> t
         parsed["statuses"] = (Status.ACTIVE.value,)
     parsed |= {name: plain_name(asked[name]) for name in _NAMES if asked.get(name) is not None}
     parsed |= {name: instant(name, asked[name]) for name in _INSTANTS if asked.get(name) is not None}
+    if asked.get("valid_at") is not None:
+        parsed["valid_at"] = to_micros(instant("valid_at", asked["valid_at"]))
     filters = Filter(
         **reader.visible_scopes(below=asked.get("below", False)),
         # A facet may name the scope of the store's own records.

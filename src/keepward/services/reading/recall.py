@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -148,16 +148,15 @@ def search(
 ) -> Recall:
     """Return the memories most relevant to a query, best first; weak ones are marked. No use is counted.
 
-    ``gated=False`` also returns what the purpose or sensitivity excludes. ``within`` restricts the read to a scope and
-    those below it. ``withheld`` names corrupt memories that were ranked; no note mentions them yet.
+    ``gated=False`` also returns what the purpose, sensitivity or valid time excludes. ``within`` restricts the read to
+    a scope and those below it. ``withheld`` names corrupt memories that were ranked; no note mentions them yet.
     """
     at = read_point(context, as_of)
     reader = VisibleReader(context)
     if at.seq is not None and filters.hidden:
         filters = replace(filters, hidden=reader.hidden(at.seq))
-    ranking = rank(
-        context, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order, vector=vector
-    )
+    options: dict[str, Any] = {"limit": limit, "purpose": purpose, "gated": gated, "order": order, "vector": vector}
+    ranking = rank(context, query, filters, at=at, any_time=not gated, **options)
     result, ranked = ranking.result, ranking.hits
     read = reader.within(within).records([row.id for row in ranked], as_of=at.seq) if ranked else VisibleRecords()
     notes = (*result.notes, f"left out: {HIDDEN_TEXT}") if read.left_out else result.notes
@@ -207,6 +206,8 @@ class Ranking:
     hits: list[IndexHit] = field(default_factory=list)
     #: Number of memories that the query could have found.
     visible: int = 0
+    #: Ids of the best ones that were left out because they do not hold; only if they were asked for.
+    not_holding: tuple[str, ...] = ()
 
 
 def rank(
@@ -222,11 +223,14 @@ def rank(
     min_trust: Trust = Trust.UNKNOWN,
     related: bool = False,
     vector: Sequence[float] | None = None,
+    any_time: bool = False,
+    most_not_holding: int = 0,
 ) -> Ranking:
     """Rank memories without reading them.
 
     ``min_trust`` leaves out what is trusted less, also from statistics. ``related`` adds to the best hits what
-    else was said about the same.
+    else was said about the same. What does not hold at ``valid_at``, by default now, is left out unless ``any_time``;
+    the best ``most_not_holding`` of it are named.
     """
     if not (context.policy.enabled and context.policy.recall):
         what = "recall" if context.policy.enabled else "memory"
@@ -235,9 +239,11 @@ def rank(
     user = filters.subject or user_of(context.scope)
     names = () if user is None else (user, *(context.names if user == user_of(context.scope) else ()))
     parsed, notes = _parse_query(context.engine, query, at.now, names, vector)
+    now = to_micros(at.now)
     allowed = replace(
         filters,
-        now=to_micros(at.now),
+        now=now,
+        valid_at=None if any_time else now if filters.valid_at is None else filters.valid_at,
         include_sensitive=filters.include_sensitive or not gated,
         min_trust=max(int(context.policy.least_trust[purpose]) if gated else 0, int(min_trust)),
     )
@@ -255,7 +261,7 @@ def rank(
         records = context.store.records(context.tenant, ids, as_of=at.seq).records
         return {record.id: record.text for record in records}
 
-    def searched() -> tuple[list[IndexHit], int, int]:
+    def searched() -> tuple[list[IndexHit], int, int, tuple[str, ...]]:
         # Each thread that waits for the lock has a connection: the one that holds it must not wait for another.
         with context.store.read_snapshot(context.tenant), nullcontext() if database else context.indexes.lock:
             index, lacking = _index(context, parsed, allowed, limit, at.seq, database=database)
@@ -263,9 +269,12 @@ def rank(
             ranked = index.search(
                 parsed, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts, related=related
             )
-            return ranked, index.count_visible(allowed), lacking
+            left_out: list[IndexHit] = []
+            if most_not_holding and (outside := index.ids_not_holding(allowed)):
+                left_out = index.search(parsed, replace(allowed, valid_at=None, ids=outside), most_not_holding)
+            return ranked, index.count_visible(allowed), lacking, tuple(hit.id for hit in left_out)
 
-    ranked, visible, lacking = context.indexes.retrying(context.store, context.tenant, searched)
+    ranked, visible, lacking, not_holding = context.indexes.retrying(context.store, context.tenant, searched)
     if lacking:
         count = "1 visible memory has" if lacking == 1 else f"{lacking} visible memories have"
         note = f"{count} no vector of this embedder ({parsed.vector_model}); found by words alone"
@@ -285,7 +294,7 @@ def rank(
         reranker=version,
         candidates="database" if database else "process",
     )
-    return Ranking(result=result, hits=ranked, visible=visible)
+    return Ranking(result=result, hits=ranked, visible=visible, not_holding=not_holding)
 
 
 def _learned_order(context: RequestContext, parsed: Query, notes: list[str]) -> ActiveReranker | None:

@@ -77,7 +77,11 @@ def _with_chosen(context: RequestContext, gathered: GatheredInput, conversation:
         .records
     )
     shown = {record.id for records in (inputs.core, inputs.pinned, inputs.state, inputs.working) for record in records}
-    listed = [record for record in found if record.trust >= Trust.AGENT and record.id not in shown]
+    listed = [
+        record
+        for record in found
+        if record.trust >= Trust.AGENT and record.id not in shown and record.holds_at(inputs.now)
+    ]
     rules = [record for record in listed if record.kind is Kind.RULE]
     facts = [record for record in listed if record.kind is not Kind.RULE]
     preferences = [record for record in facts if mentions_preference(record)]
@@ -86,7 +90,8 @@ def _with_chosen(context: RequestContext, gathered: GatheredInput, conversation:
     reply = last_reply(context)
     replies = [] if reply is None or reply.session == conversation or len(reply.text) > MAX_REPLY_LENGTH else [reply]
     # Rules are listed with the permanent ones, as far as a context lists them; these come first.
-    room = max(0, MAX_PINNED_RULES - sum(record.kind is Kind.RULE for record in inputs.pinned))
+    pinned = [record for record in inputs.pinned if record.kind is Kind.RULE and record.holds_at(inputs.now)]
+    room = max(0, MAX_PINNED_RULES - len(pinned))
     guides = [*rules[room:], *preferences[:MAX_PREFERENCES], *replies]
     chosen = replace(
         inputs,

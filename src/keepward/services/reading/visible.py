@@ -907,7 +907,8 @@ def _only(ids: Iterable[str], prefix: str) -> str:
 def _without_content(record: Record) -> Record:
     """Return a record without its content: author, scope and times stay, and a hint how to get access."""
     emptied: dict[str, Any] = {**dict.fromkeys(NAME_FIELDS), **dict.fromkeys(NAME_LIST_FIELDS, ())}
-    return replace(record, text=HIDDEN_TEXT, metadata_json=None, occurred_at=None, **emptied)
+    emptied |= dict.fromkeys(("occurred_at", "valid_from", "valid_until"))
+    return replace(record, text=HIDDEN_TEXT, metadata_json=None, **emptied)
 
 
 def _changes(step: Step, fields: Sequence[str]) -> bool:

@@ -443,7 +443,19 @@ class _ContainmentSteps(StepList):
 
 #: Fields that say what a memory states, and who said it.
 _STATEMENT = (
-    *("text", "text_by", "text_at", "speaker", "occurred_at", "content_type", "blob", "metadata_json", "kind"),
+    *(
+        "text",
+        "text_by",
+        "text_at",
+        "speaker",
+        "occurred_at",
+        "valid_from",
+        "valid_until",
+        "content_type",
+        "blob",
+        "metadata_json",
+        "kind",
+    ),
     *("source", "trust", "heard", "evidence", "derived_from", "confidence", "base_confidence"),
 )
 

@@ -7,7 +7,7 @@ A proposal is all or nothing; ``propose_each`` judges each item of a batch by it
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +119,8 @@ class EvaluatedProposal:
     tainted_by: Trust | None = None
     #: By memory id, the trust that its writer gives a text which is known with less.
     lowered: dict[str, Trust] = field(default_factory=dict)
+    #: By id of a new memory, why it is stored beside the one with its key.
+    beside: dict[str, str] = field(default_factory=dict)
     #: Findings of the redactor by text; a second evaluation reuses them.
     personal_data: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest version that the steps build on, by memory id; 0 for a new memory.
@@ -520,6 +522,9 @@ def _apply_change(
         # The replacement may turn out to be a duplicate of a stored memory.
         change = replace(change, by=evaluated.staged_state.renamed.get(change.by, change.by))
     before = record_before(context, change, evaluated.staged_state)
+    if isinstance(change, Insert) and before is not None and _is_of_another_time(context, change, before):
+        evaluated.beside[change.id] = f"the key `{change.key}` keeps the value that holds now ({before.id})"
+        change, before = replace(change, key=None, if_version=None), None
     if isinstance(change, Supersede):
         change = replace(change, by=newest_record(context, change.by, evaluated.staged_state).id)
     change_context = context.change_context(
@@ -550,6 +555,13 @@ def _apply_change(
     if blob_refusal is not None:
         return _refused(blob_refusal)
     return case_of(context, change, before, after, reason=reason), change_context
+
+
+def _is_of_another_time(context: RequestContext, change: Insert, before: Record) -> bool:
+    """Whether a keyed value that does not hold now would take the place of one that does."""
+    now = context.clock.now()
+    begins_later = change.valid_from is not None and change.valid_from > now
+    return before.holds_at(now) and (begins_later or (change.valid_until is not None and change.valid_until <= now))
 
 
 def _known_trust(context: RequestContext, change: Change, after: Record, evaluated: EvaluatedProposal) -> Trust | None:
@@ -584,12 +596,8 @@ def _evaluate_change(
     after, decision, existing = gates.case.after, gates.decision, gates.existing
     after = after if before is None else _signed_as_before(before, after, change)
     result = Evaluation(decision=decision, reasons=tuple(gates.reasons), reason=gates.case.reason, existing=existing)
-    if proposed.heard is not None and isinstance(change, TEXT_CHANGES):
-        detail = f"its writer had read something of lower trust: written after reading {proposed.heard.label}"
-        result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if proposed.id in evaluated.lowered and decision != "same" and isinstance(change, TEXT_CHANGES):
-        detail = f"the same text is known with less trust: it has the trust `{proposed.trust.label}`"
-        result.reasons = (*result.reasons, Reason(gate="authority", code="known_text", detail=detail))
+    if isinstance(change, TEXT_CHANGES):
+        result.reasons = (*result.reasons, *_notes_on_text(proposed, evaluated, decision))
     if decision in {"refuse", "same"}:
         if isinstance(change, Insert) and existing is not None:
             evaluated.staged_state.renamed[change.id] = existing.id
@@ -631,6 +639,19 @@ def _changes_nothing(change: Change, before: Record, after: Record) -> bool:
     if after.id != before.id:
         same |= {"id": before.id, "branched_from": None, "scope": main_scope(after.scope)}
     return replace(after, **same) == before
+
+
+def _notes_on_text(proposed: Record, evaluated: EvaluatedProposal, decision: pipeline.Decision) -> Iterator[Reason]:
+    """Yield what a writer is told about a text: its trust is lowered, or the key stays with another value."""
+    if proposed.heard is not None:
+        detail = f"its writer had read something of lower trust: written after reading {proposed.heard.label}"
+        yield Reason(gate="authority", code="after_reading", detail=detail)
+    if proposed.id in evaluated.lowered and decision != "same":
+        detail = f"the same text is known with less trust: it has the trust `{proposed.trust.label}`"
+        yield Reason(gate="authority", code="known_text", detail=detail)
+    if proposed.id in evaluated.beside and decision != "same":
+        detail = f"{evaluated.beside[proposed.id]}: this one is stored beside it, without a key"
+        yield Reason(gate="shape", code="of_another_time", detail=detail)
 
 
 def _signed_as_before(before: Record, after: Record, change: Change) -> Record:
