@@ -203,7 +203,12 @@ export function ContainDialog({
                 placeholder="the page was poisoned"
               />
             </label>
-            <p class="soft small">Nothing is deleted. One rollback brings all of it back.</p>
+            <p class="soft small">
+              Nothing is deleted.{" "}
+              {chosen.length === 1
+                ? "One rollback brings all of it back."
+                : `It takes ${chosen.length} commits at most: “Undo” brings all of it back, and later a rollback of each.`}
+            </p>
           </>
         )}
       </Shown>

@@ -89,6 +89,9 @@ export function Memories() {
             {query.as_of && !asked ? (
               <p class="soft small">Counts are of the present: choose “Now” to filter by them.</p>
             ) : null}
+            {asked && found.shown && !found.shown.isWhole ? (
+              <p class="soft small">Counts are of the {listed.length.toLocaleString()} memories that are shown.</p>
+            ) : null}
             {asked ? (
               <Facets found={facetsOf(listed.map(({ memory }) => memory))} address={address} query={now} />
             ) : (

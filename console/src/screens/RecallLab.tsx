@@ -209,7 +209,9 @@ function Hits({ of, query, order, limit }: HitsProps) {
           ))}
         </ol>
       ) : (
-        <Empty title="Nothing was found">No memory that you may read matches.</Empty>
+        <Empty title="Nothing was found">
+          No memory that was searched matches. Sensitive ones, and those in scopes below, can be missing.
+        </Empty>
       )}
     </section>
   );

@@ -114,6 +114,11 @@ export function Review() {
     address.set({ at: to?.id ?? null });
     document.querySelector<HTMLElement>("[role=listbox]")?.focus();
   };
+  const show = (each: Proposal | undefined) => {
+    if (!each) return false;
+    address.set({ at: each.id }, { push: !at });
+    return undefined;
+  };
   const toggle = (each: Proposal | undefined, on?: boolean) => {
     if (!each || !mayDecide()) return;
     const next = new Map(chosen);
@@ -138,7 +143,11 @@ export function Review() {
     if (one.stale) return say("It is outdated: edit it against the current text, or reject it", { tone: "plain" });
     if (one.steps.every((step) => leftOutOf(one.digest).has(step.after.id)))
       return say("Every change is left out: reject it instead", { tone: "plain" });
-    if (!viewed.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
+    if (!viewed.value.has(one.digest)) {
+      // In a narrow window the list hides it.
+      if (!at) show(one);
+      return say("Not yet: look at it for a moment first", { tone: "plain" });
+    }
     setBusy(true);
     const done = await approve(one, [...leftOutOf(one.digest)]);
     setBusy(false);
@@ -181,6 +190,7 @@ export function Review() {
     k: { does: "Previous", run: () => move(index - 1) },
     ArrowDown: { does: "Next, in the list", run: (event) => (inList(event) ? move(index + 1) : false) },
     ArrowUp: { does: "Previous, in the list", run: (event) => (inList(event) ? move(index - 1) : false) },
+    Enter: at ? null : { does: "Open", run: () => show(item) },
     a: may ? { does: "Approve what is open, or all that are selected", run: act.approve } : null,
     r: may ? { does: "Reject, with a reason", run: act.reject } : null,
     e: may ? { does: "Edit and approve", run: act.edit } : null,
@@ -289,7 +299,7 @@ export function Review() {
                     onRetry={list.reload}
                     on={list.at(row)?.id === current}
                     chosen={chosen.has(list.at(row)?.id ?? "")}
-                    onOpen={(each) => address.set({ at: each.id }, { push: !at })}
+                    onOpen={show}
                     onToggle={toggle}
                   />
                 )}

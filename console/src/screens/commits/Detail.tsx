@@ -43,7 +43,7 @@ export function Detail({
   );
   const [undoing, setUndoing] = useState(false);
   const by = found.data ? undone.get(found.data.commit.id) : undefined;
-  const reversible = mayChange() && !by && found.data !== undefined && found.data.commit.kind !== "erase";
+  const reversible = mayChange() && !by && found.data?.commit.kind !== "erase";
   useKeys("This commit", {
     Escape: chosen ? { does: "Close the commit", run: () => address.set({ at: null }) } : null,
     z: reversible ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
@@ -79,9 +79,6 @@ export function Detail({
             <p dir="auto" class={by ? "undone" : ""}>
               {seen(reasonOf(data, []))}
             </p>
-            {data.commit.kind === "erase" ? (
-              <p class="soft small">An erasure cannot be rolled back: what was erased no longer exists.</p>
-            ) : null}
             <dl class="facts">
               <dt>by</dt>
               <dd>
@@ -153,11 +150,11 @@ export function Detail({
             </p>
             {data.commit.kind === "erase" ? (
               <p class="soft small">
-                An erasure cannot be undone: its content is gone. <a href={`${BASE}/erase`}>Its certificate</a> proves
-                it.
+                An erasure cannot be rolled back: what was erased no longer exists.{" "}
+                <a href={`${BASE}/erase`}>Its certificate</a> proves it.
               </p>
             ) : null}
-            {undoing ? <RollBackDialog commit={data.commit} onClose={() => setUndoing(false)} /> : null}
+            {undoing && reversible ? <RollBackDialog commit={data.commit} onClose={() => setUndoing(false)} /> : null}
           </>
         )}
       </Shown>

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Answer, type Problem, type Schemas } from "../../api";
-import { notifyChanged } from "../../events";
+import { commits, notifyChanged } from "../../events";
 import { useLoad } from "../../load";
 import { mayChange } from "../../session";
 import { Button } from "../../parts/Button";
@@ -17,12 +17,14 @@ import type { Chosen } from "./selection";
 
 export function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void }) {
   const [done, setDone] = useState<Schemas["Destroyed"] | null>(null);
-  // What is gone has no plan any more.
-  const plan = useLoad<Schemas["ErasePlan"]>(done ? "" : `erase ${JSON.stringify(chosen)}`, () =>
-    ask(api.POST("/memory/erase/plan", { body: chosen })),
+  const [busy, setBusy] = useState(false);
+  // What is gone has no plan any more; the news of the erasure can come before its answer.
+  const plan = useLoad<Schemas["ErasePlan"]>(
+    done ? "" : `erase ${JSON.stringify(chosen)}`,
+    () => ask(api.POST("/memory/erase/plan", { body: chosen })),
+    busy ? null : commits,
   );
   const [typed, setTyped] = useState("");
-  const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   if (done) return <Done done={done} />;
   const words = plan.data ? `erase ${plan.data.targets.length}` : "";

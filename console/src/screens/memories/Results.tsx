@@ -16,7 +16,7 @@ import { MemoryText } from "../../parts/MemoryText";
 import { Said } from "../../parts/Said";
 import { Empty, Failed, Loading } from "../../parts/States";
 import { Tag } from "../../parts/Tag";
-import { said } from "../../parts/seen";
+import { said, seen } from "../../parts/seen";
 import { FOUND, isInList, placeOf, type Cursor, type Picked } from "./picked";
 
 type Memory = Schemas["Record"];
@@ -37,12 +37,19 @@ interface Finding {
 interface Found {
   asked: string;
   findings: Finding[];
+  /** Whether these are all that there is. */
+  isWhole: boolean;
+  /** How many memories contain the words; undefined while it is not known. */
+  saying: number | undefined;
   notes: readonly string[];
 }
 
 /** Return what contains the words first, in the order of the search, and then what the search found beside it. */
-function merged(hits: readonly Schemas["Hit"][], containing: readonly Memory[]): Finding[] {
-  const says = new Set(containing.map((each) => each.id));
+function merged(asked: string, hits: readonly Schemas["Hit"][], containing: readonly Memory[]): Finding[] {
+  // What is found by words is here first; what else contains them comes behind it when it is read.
+  const words = asked.toLowerCase();
+  const saying = hits.filter((hit) => hit.memory.text.toLowerCase().includes(words)).map((hit) => hit.memory);
+  const says = new Set([...containing, ...saying].map((each) => each.id));
   const found = new Set(hits.map((each) => each.memory.id));
   const byHit = (hit: Schemas["Hit"]): Finding => ({
     memory: hit.memory,
@@ -103,17 +110,21 @@ export function useFindings(query: Query, asked: string): Findings {
     },
     follow,
   );
-  const now: Found | null =
-    found.data && (containing.data || containing.problem || asked.length > LONGEST)
-      ? {
+  // What was found by words is shown at once: to look through all texts takes longer in a large store.
+  const now: Found | null = found.data
+    ? {
+        asked,
+        findings: merged(
           asked,
-          findings: merged(
-            found.data.hits.shown.filter((hit) => passes(hit.memory, query)),
-            containing.data?.items.shown ?? [],
-          ),
-          notes: found.data.notes,
-        }
-      : null;
+          found.data.hits.shown.filter((hit) => passes(hit.memory, query)),
+          containing.data?.items.shown ?? [],
+        ),
+        isWhole: found.data.hits.isWhole && (asked.length > LONGEST || containing.data?.items.isWhole === true),
+        saying: containing.data?.items.total,
+        notes: found.data.notes,
+      }
+    : null;
+  const isWaiting = asked.length <= LONGEST && !containing.data && !containing.problem;
   const last = useRef<Found | null>(null);
   if (now) last.current = now;
   const shown = asked ? (now ?? last.current) : null;
@@ -121,7 +132,14 @@ export function useFindings(query: Query, asked: string): Findings {
   // What only lies near is for who asks for it, unless there is nothing else.
   const sure = all.some((finding) => !finding.weak) ? all.filter((finding) => !finding.weak) : all;
   const problem = found.data ? undefined : found.problem;
-  return { shown, isNow: now !== null, sure, problem, retry: found.reload };
+  return { shown, isNow: now !== null && !isWaiting, sure, problem, retry: found.reload };
+}
+
+/** Return what was found and how many there are, as a sentence. */
+export function foundWords({ asked, isWhole, saying }: Omit<Found, "findings" | "notes">, shown: number): string {
+  const number = `${shown.toLocaleString()}${isWhole ? "" : "+"} ${shown === 1 && isWhole ? "memory" : "memories"} found`;
+  if (isWhole || saying === undefined) return number;
+  return `${number}; ${saying.toLocaleString()} ${saying === 1 ? "says" : "say"} “${asked}”`;
 }
 
 /** Return how many of some memories have each value of a facet, as the store counts its own. */
@@ -176,7 +194,9 @@ export function Results({ query, found, wide, onWide, selected, turn, cursor, on
   if (!findings.length)
     return (
       <div class="card">
-        <Empty title="Nothing is found">
+        <Empty
+          title={isNow ? (shown.isWhole ? "Nothing is found" : "Nothing of the best passes the filters") : "Looking…"}
+        >
           {shown.notes.map((note) => (
             <p key={note}>{said(note)}</p>
           ))}
@@ -188,7 +208,7 @@ export function Results({ query, found, wide, onWide, selected, turn, cursor, on
     <section class="card" aria-label="Found" aria-busy={!isNow}>
       <p class="memory-head small soft line">
         <span>
-          {counted(findings.length, "memory", "memories")} found.
+          {seen(foundWords(shown, findings.length))}.
           {shown.notes.map((note) => (
             <> {said(note)}.</>
           ))}
