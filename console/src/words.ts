@@ -17,6 +17,11 @@ export const TIERS: Record<string, Word> = {
   archival: { word: "long-term", means: "Tier archival: it is kept, and recalled when it fits a question." },
 };
 
+/** Return what a tier is called on screen: `long-term` for `archival`. */
+export function tierWord(tier: string): string {
+  return TIERS[tier]?.word ?? tier;
+}
+
 /** The core blocks that every store has, by key. */
 export const BLOCKS: Record<string, Word> = {
   persona: { word: "Persona", means: "who the agent is; only the owner approves a new text" },

@@ -10,7 +10,7 @@ import { suspects, unapproved } from "../src/screens/home/unusual";
 import { integrityOf } from "../src/screens/home/verification";
 import { warningsOf } from "../src/screens/home/warnings";
 import { isSpan, linesOf, spanWords } from "../src/screens/settings/file";
-import { sightOf } from "../src/screens/tokens/sight";
+import { above, sightOf } from "../src/screens/tokens/sight";
 import { snoozeTimes, stillSnoozed } from "../src/screens/review/snooze";
 import {
   approvable,
@@ -345,25 +345,25 @@ test("candidates that are refused come before those that hardly bear on the ques
 });
 
 test("a token's sight is that of its class: an agent's at / reads what all share, and no more", () => {
-  const scopes = new Map([
-    ["/", 41],
-    ["/agents/lab", 1],
-    ["/agents/lab/tasks/1", 2],
-  ]);
   const asked = { rights: "agent", at: "/", sensitive: false } as const;
+  const root = { own: 41, above: 0, below: 3 };
   assert.equal(
-    sightOf(asked, scopes),
+    sightOf(asked, root),
     "It reads 41 memories that all share; 3 memories in scopes below only where it opens the scope by its name. " +
       "Sensitive ones are left out.",
   );
   assert.equal(
-    sightOf({ ...asked, at: "/agents/lab", sensitive: true }, scopes),
+    sightOf({ ...asked, at: "/agents/lab", sensitive: true }, { own: 1, above: 41, below: 2 }),
     "It reads 1 memory at /agents/lab and 41 memories shared above it; 2 memories in scopes below only where it opens " +
       "the scope by its name. Sensitive ones are among them.",
   );
-  assert.match(sightOf({ ...asked, rights: "reviewer" }, scopes), /and 3 memories in scopes below\./);
-  assert.equal(sightOf({ ...asked, rights: "owner" }, scopes), "It sees everything.");
-  // Where only a part of the scopes is known, there is no number.
+  assert.match(sightOf({ ...asked, rights: "reviewer" }, root), /and 3 memories in scopes below\./);
+  assert.equal(sightOf({ ...asked, rights: "owner" }, root), "It sees everything.");
+  assert.deepEqual(
+    [above("/"), above("/agents"), above("/agents/lab/tasks")],
+    [[], ["/"], ["/", "/agents", "/agents/lab"]],
+  );
+  // Until they are counted there is no number.
   assert.equal(sightOf(asked, null), "It reads the memories that all share. Sensitive ones are left out.");
 });
 

@@ -229,8 +229,8 @@ def review(say: Commands) -> dict[str, Gives]:
         "Review # wait, the oldest since @ JSON": lambda _: len(say.pending()),
         "Reasons to wait: the confidence is below #, the minimum of the archival tier": lambda: 0.3,
         # No command ranks what is similar to a proposal.
-        "Similar: archival §": lambda _: (),
-        "If approved: fact · archival · / · confidence #": lambda: after["confidence"],
+        "Similar: long-term §": lambda _: (),
+        "If approved: fact · long-term · / · confidence #": lambda: after["confidence"],
     }
 
 

@@ -104,3 +104,54 @@ def test_a_key_that_comes_before_the_commit_is_read_opens_its_rollback(console):
         for each in held:
             each.continue_()
         page.get_by_role("dialog", name="Roll back commit 1").wait_for()
+
+
+#: Says once that more of an element came on screen, as a browser does that is busy.
+MORE_OF_IT = """(() => {
+  let said = false;
+  IntersectionObserver.prototype.takeRecords = function () {
+    if (said) return [];
+    said = true;
+    return [{intersectionRatio: 1, intersectionRect: {height: innerHeight}}];
+  };
+})()"""
+
+
+def test_what_comes_on_screen_by_and_by_counts_as_read(console):
+    console.agent().remember("Ship before Whitsun.", tier="core", key="mission")
+    with console.page("/") as page:
+        page.add_init_script(MORE_OF_IT)
+        page.goto(f"{console.url}/console/review")
+        page.locator("article button[aria-disabled=false]", has_text="Approve").first.wait_for()
+
+
+#: Writes one more letter and leaves the field, just when what was written before is looked for.
+LATER_LETTER = """(field) => {
+  const later = () => {
+    removeEventListener("replaceState", later);
+    field.value = "rye";
+    field.dispatchEvent(new InputEvent("input", {bubbles: true}));
+    field.blur();
+  };
+  addEventListener("replaceState", later);
+}"""
+
+
+def test_a_letter_that_is_written_while_it_searches_is_not_lost(console):
+    console.owner.remember("Rye is sold in sacks", tier="archival", reason="seen")
+    with console.page("/memories") as page:
+        field = page.get_by_role("combobox", name="Search by words and meaning")
+        field.focus()
+        field.evaluate(LATER_LETTER)
+        page.keyboard.type("ry")
+        page.wait_for_url("**/memories?q=rye")
+        expect(field).to_have_value("rye")
+
+
+def test_a_token_says_what_it_sees_in_a_store_of_many_scopes(console):
+    for n in range(210):
+        console.owner.at(scope=f"/users/u{n}").remember(f"Rows boat {n}.", tier="archival", reason="seen")
+    console.owner.remember("The ovens come in May.", tier="archival", reason="seen")
+    with console.page("/tokens?new=1") as page:
+        page.get_by_label("Scope: what it may see").fill("/users/u7")
+        page.get_by_text("It reads 1 memory at /users/u7 and 1 memory shared above it.").wait_for()

@@ -2,47 +2,33 @@
 
 import "./review/review.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, ask, type Answer, type Problem } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { queueMoves } from "../events";
-import { whole, type Listed } from "../listed";
 import { get } from "../load";
 import { useWindow, without } from "../pages";
 import { mayDecide } from "../session";
 import { Button } from "../parts/Button";
-import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
 import { Empty, Failed, Loading } from "../parts/States";
-import { Tag } from "../parts/Tag";
-import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
 import { VirtualList } from "../parts/VirtualList";
-import { seen } from "../parts/seen";
 import { approve } from "./review/decide";
 import { leftOutOf } from "./review/leftOut";
 import { readSnoozed, snooze, snoozed, snoozeTimes } from "./review/snooze";
+import { Filters, SNOOZED, STATES, States, tierOf } from "./review/Filters";
+import { Row } from "./review/Row";
+import { Standing, countOf, type Counts } from "./review/Standing";
+import { forgetDecided, readEach } from "./review/waiting";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
 import { viewed } from "./review/viewed";
-import {
-  approvable,
-  codeName,
-  gateName,
-  summaryOf,
-  headline,
-  mayEdit,
-  OTHER_APPROVER_NEEDED,
-  proposer,
-  severityOf,
-  type Proposal,
-} from "./review/labels";
+import { approvable, mayEdit, OTHER_APPROVER_NEEDED, type Proposal } from "./review/labels";
 
 // Most that one call decides, and so most that are selected at once.
 const MOST = 200;
 
 type Open = { what: "reject" | "batch"; items: Proposal[] } | { what: "edit"; items: [Proposal] };
-type Counts = Record<string, Record<string, number>>;
 
 export function Review() {
   const address = useAddress();
@@ -329,218 +315,5 @@ export function Review() {
         <EditDialog item={open.items[0]} onClose={() => setOpen(null)} onDone={() => finish()} />
       ) : null}
     </Page>
-  );
-}
-
-/** Return how many proposals are counted by who made them: each has one proposer. */
-function countOf(counts: Counts): number {
-  return Object.values(counts["proposer"] ?? {}).reduce((sum, count) => sum + count, 0);
-}
-
-interface StandingProps {
-  /** What became of them; they wait without it. */
-  ended: string | undefined;
-  /** How many there are, whatever the filters. */
-  count: number;
-  /** How many pass the filters, where there are some. */
-  matching: number | undefined;
-  oldest: string | null;
-  snoozed: number;
-}
-
-/** How many wait or were decided, whatever the filters, and how many of them are shown. */
-function Standing({ ended, count, matching, oldest, snoozed: asleep }: StandingProps) {
-  if (!count) return <>{ended ? `0 ${ended.toLowerCase()}` : "nothing waits"}</>;
-  return (
-    <>
-      {count.toLocaleString()} {ended?.toLowerCase() ?? (count === 1 ? "waits" : "wait")}
-      {matching === undefined
-        ? ""
-        : `, ${matching.toLocaleString()} of them ${matching === 1 ? "matches" : "match"} the filters`}
-      {matching === undefined && !ended ? (
-        <>
-          , the oldest since <Time at={oldest} />
-        </>
-      ) : null}
-      {asleep ? `, ${asleep.toLocaleString()} of them snoozed in this browser` : ""}
-    </>
-  );
-}
-
-/** Stop hiding what was decided since: it does not wait any more. */
-async function forgetDecided(): Promise<void> {
-  const ids = [...snoozed.peek().keys()];
-  const found = await readEach(ids);
-  if (!found.ok) return;
-  const waiting = new Set(found.data.shown.map((each) => each.id));
-  const decided = ids.filter((id) => !waiting.has(id));
-  if (decided.length) snooze(decided, null);
-}
-
-/** Read proposals by their ids; what was decided since is left out. */
-async function readEach(ids: readonly string[]): Promise<Answer<Listed<Proposal>>> {
-  const answers = await Promise.all(
-    ids.map((id) => ask(api.GET("/memory/quarantine/{id}", { params: { path: { id } } }))),
-  );
-  const lost = answers.find((answer) => !answer.ok && answer.problem.status !== 404);
-  if (lost && !lost.ok) return lost;
-  const items = answers.flatMap((answer) => (answer.ok && answer.data.state === "pending" ? [answer.data] : []));
-  return { ok: true, data: whole(items), status: 200, etag: null };
-}
-
-interface RowProps {
-  item: Proposal | undefined;
-  /** Why it is not there. */
-  problem: Problem | undefined;
-  onRetry: () => void;
-  on: boolean;
-  chosen: boolean;
-  onOpen: (item: Proposal) => void;
-  onToggle: (item: Proposal) => void;
-}
-
-function Row({ item, problem, onRetry, on, chosen, onOpen, onToggle }: RowProps) {
-  if (!item)
-    return (
-      <div class="row" role="option" aria-selected={false}>
-        {problem ? (
-          <span class="small warn">
-            {seen(problem.title)}.{" "}
-            <Button small onClick={onRetry}>
-              Try again
-            </Button>
-          </span>
-        ) : (
-          <span class="bone" />
-        )}
-      </div>
-    );
-  const [reason] = item.reasons;
-  return (
-    <div
-      id={`row-${item.id}`}
-      class={["row", on && "on", chosen && "chosen-row"].filter(Boolean).join(" ")}
-      role="option"
-      aria-selected={on}
-      onClick={(event) => (event.shiftKey || event.ctrlKey || event.metaKey ? onToggle(item) : onOpen(item))}
-    >
-      <span
-        class="mark"
-        aria-hidden="true"
-        onClick={(event) => {
-          event.stopPropagation();
-          onToggle(item);
-        }}
-      >
-        {chosen ? "✓" : ""}
-      </span>
-      <div class="row-text">
-        <MemoryText text={summaryOf(item) || headline(item)} one />
-        <div class="row-sub small soft">
-          <span class="cut">
-            {seen(proposer(item))} · {item.steps[0]?.after.tier}
-            {item.steps[0]?.after.key ? (
-              <>
-                {" "}
-                <b>{seen(item.steps[0].after.key)}</b>
-              </>
-            ) : null}
-          </span>
-          {item.stale ? (
-            <Tag tone="warn" title="its memory has changed since">
-              outdated
-            </Tag>
-          ) : null}
-          {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
-          {item.steps.length > 1 ? <Tag>{`${item.steps.length} changes`}</Tag> : null}
-          {reason ? (
-            <Tag tone={severityOf(reason)} title={`${codeName(reason.code)}: ${reason.detail}`}>
-              {gateName(reason.gate)}
-            </Tag>
-          ) : null}
-          {chosen ? <span class="unheard">, selected</span> : null}
-        </div>
-      </div>
-    </div>
-  );
-}
-
-const SNOOZED = "snoozed";
-
-/** What became of proposals, as the API calls it and as it is shown; without one they wait. */
-const STATES = [
-  ["approved", "Approved"],
-  ["rejected", "Rejected"],
-  ["stale", "Outdated"],
-  ["expired", "Expired"],
-] as const;
-
-function States({ address }: { address: ReturnType<typeof useAddress> }) {
-  return (
-    <div class="filters">
-      <select
-        aria-label="State"
-        value={address.get("state")}
-        onChange={(event) => address.set({ state: event.currentTarget.value || null, at: null })}
-      >
-        <option value="">Waiting</option>
-        {STATES.map(([name, title]) => (
-          <option key={name} value={name}>
-            {title}
-          </option>
-        ))}
-        {snoozed.value.size || address.get("state") === SNOOZED ? (
-          <option value={SNOOZED}>Snoozed in this browser ({snoozed.value.size})</option>
-        ) : null}
-      </select>
-      <select
-        aria-label="Sorted"
-        value={address.get("sort")}
-        onChange={(event) => address.set({ sort: event.currentTarget.value || null, at: null })}
-      >
-        <option value="">Oldest first</option>
-        <option value="danger">Most dangerous first</option>
-      </select>
-    </div>
-  );
-}
-
-const FACETS = [
-  ["proposer", "Proposed by", "By anyone"],
-  ["gate", "Reason", "Any reason"],
-  ["tier", "Tier", "Any tier"],
-] as const;
-const TIERS = ["core", "working", "episodic", "archival"] as const;
-
-function tierOf(text: string): (typeof TIERS)[number] | undefined {
-  return TIERS.find((each) => each === text);
-}
-
-/** Return the values of a filter with their counts; the one in force is among them. */
-function valuesOf(counts: Record<string, number> = {}, chosen: string): [string, number][] {
-  return Object.entries(chosen && !(chosen in counts) ? { ...counts, [chosen]: 0 } : counts);
-}
-
-function Filters({ counts, address }: { counts: Counts; address: ReturnType<typeof useAddress> }) {
-  const shown = FACETS.filter(([facet]) => Object.keys(counts[facet] ?? {}).length > 1 || address.get(facet));
-  if (!shown.length) return null;
-  return (
-    <div class="filters">
-      {shown.map(([facet, title, any]) => (
-        <select
-          key={facet}
-          aria-label={title}
-          value={address.get(facet)}
-          onChange={(event) => address.set({ [facet]: event.currentTarget.value, at: null })}
-        >
-          <option value="">{any}</option>
-          {valuesOf(counts[facet], address.get(facet)).map(([value, count]) => (
-            <option key={value} value={value}>
-              {facet === "gate" ? gateName(value) : value} ({count})
-            </option>
-          ))}
-        </select>
-      ))}
-    </div>
   );
 }

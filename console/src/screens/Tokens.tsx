@@ -19,7 +19,7 @@ import { Tag, type Tone } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
 import { seen } from "../parts/seen";
-import { sightOf } from "./tokens/sight";
+import { above, sightOf, type Counts } from "./tokens/sight";
 
 type Token = Schemas["ShownToken"];
 type Rights = Schemas["CreateTokenRequest"]["rights"];
@@ -194,8 +194,7 @@ function Make({ onClose }: { onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const { does, can: whole, more } = CLASSES[rights];
   const known = facets.data?.facets["scope"]?.shown ?? [];
-  // A part of the scopes would give a part of the sum.
-  const scopes = facets.data?.facets["scope"]?.isWhole ? new Map(known.map((each) => [each.value, each.count])) : null;
+  const counts = useCounts(at, can.includes("sensitive"));
   const send = async () => {
     if (!name.trim() || busy || made) return;
     setBusy(true);
@@ -236,7 +235,7 @@ function Make({ onClose }: { onClose: () => void }) {
         </p>
         <Lines secret={made.secret} name={made.token.name} />
         <p class="soft small">
-          {seen(sightOf({ rights, at: made.token.scope, sensitive: made.token.can.includes("sensitive") }, scopes))} It
+          {seen(sightOf({ rights, at: made.token.scope, sensitive: made.token.can.includes("sensitive") }, counts))} It
           may {made.token.can.join(", ")}
           {made.token.expires_at ? (
             <>
@@ -327,7 +326,7 @@ function Make({ onClose }: { onClose: () => void }) {
       </datalist>
       <p class={strange ? "warn small" : "soft small"} role="status">
         {strange ? `Nothing is stored at ${at} so far: look whether that is what you mean. ` : ""}
-        {sightOf({ rights, at, sensitive: can.includes("sensitive") }, scopes)}
+        {sightOf({ rights, at, sensitive: can.includes("sensitive") }, counts)}
       </p>
       <label class="field">
         <span>It ends after</span>
@@ -346,6 +345,18 @@ function Make({ onClose }: { onClose: () => void }) {
       ) : null}
     </Dialog>
   );
+}
+
+/** Return how many memories are at a scope, above it and below it; null while that is not known. */
+function useCounts(at: string, include_sensitive: boolean): Counts | null {
+  const common = { of: ["scope" as const], most: 1, include_sensitive };
+  const count = (query: object) => ({ params: { query: { ...common, ...query } } });
+  const higher = above(at);
+  const own = useGet("/memory/facets", count({ scope: [at], below: true }), null);
+  const within = useGet("/memory/facets", count({ within: at }), null);
+  const shared = useGet(higher.length ? "/memory/facets" : null, count({ scope: higher, below: true }), null);
+  if (!own.data || !within.data || (higher.length && !shared.data)) return null;
+  return { own: own.data.total, above: shared.data?.total ?? 0, below: within.data.total - own.data.total };
 }
 
 /** Return the path of a scope as it is written: `claude` is an agent's own. */

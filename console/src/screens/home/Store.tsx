@@ -8,7 +8,7 @@ import { Shown } from "../../parts/States";
 import { Time } from "../../parts/Time";
 import { Who } from "../../parts/Who";
 import { seen } from "../../parts/seen";
-import { BLOCKS, TIERS } from "../../words";
+import { BLOCKS, tierWord } from "../../words";
 import { DAYS } from "./Tiles";
 
 type Status = Schemas["StatusReport"];
@@ -64,7 +64,7 @@ export function Tiers({ now }: { now: Status }) {
         const { live = now.by_tier[tier] ?? 0, max = 0 } = capacity[tier] ?? {};
         return (
           <div key={tier} class="bar-row">
-            <span>{TIERS[tier]?.word ?? tier}</span>
+            <span>{tierWord(tier)}</span>
             <span class="num">
               {live.toLocaleString()}
               {max ? <span class="faint"> of {max.toLocaleString()}</span> : null}

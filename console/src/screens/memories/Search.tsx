@@ -21,9 +21,9 @@ export function Search({ address, current, onWrite }: Props) {
   const field = useRef<HTMLInputElement>(null);
   const due = useRef<ReturnType<typeof setTimeout>>();
   const asked = address.get("q");
-  // What the address says, unless somebody is writing.
+  // What the address says, unless somebody is writing, or wrote letters that it does not have yet.
   useEffect(() => {
-    if (field.current && field.current !== document.activeElement) field.current.value = asked;
+    if (field.current && !due.current && field.current !== document.activeElement) field.current.value = asked;
   }, [asked]);
   useEffect(() => () => clearTimeout(due.current), []);
   const leave = ({ target }: KeyboardEvent) => (target === field.current ? field.current?.blur() : false);
@@ -33,6 +33,7 @@ export function Search({ address, current, onWrite }: Props) {
   });
   const look = (push: boolean) => {
     clearTimeout(due.current);
+    due.current = undefined;
     address.set({ q: field.current?.value.trim() ?? "" }, { push });
   };
   return (

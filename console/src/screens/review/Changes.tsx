@@ -7,6 +7,7 @@ import { MemoryText } from "../../parts/MemoryText";
 import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { seen } from "../../parts/seen";
+import { tierWord } from "../../words";
 import { unitsOf, type Span } from "../../parts/spans";
 import type { Change } from "../../changes";
 import { changed, codeName, OPS, type Step } from "./labels";
@@ -62,7 +63,7 @@ function StepHead({ step, taken, onToggle }: { step: Step; taken: boolean; onTog
       ) : null}
       <Tag>{OPS[step.op] ?? step.op}</Tag>
       <span class="soft">
-        {step.after.tier} {step.after.kind}
+        {tierWord(step.after.tier)} {step.after.kind}
         {step.after.key ? (
           <>
             {" "}

@@ -12,6 +12,7 @@ import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { Who } from "../../parts/Who";
 import { said, seen } from "../../parts/seen";
+import { tierWord } from "../../words";
 import { Changes } from "./Changes";
 import { useViewTracking, viewed } from "./viewed";
 import { leftOutOf, toggleLeftOut } from "./leftOut";
@@ -180,7 +181,7 @@ function One({
           <dd>
             {after ? (
               <>
-                {after.kind} · {after.tier} · {seen(after.scope)} · confidence {after.confidence}
+                {after.kind} · {tierWord(after.tier)} · {seen(after.scope)} · confidence {after.confidence}
                 {after.sensitivity === "sensitive" ? " · sensitive" : ""}
               </>
             ) : null}
@@ -384,7 +385,7 @@ function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
           <Link href={`/memories/${each.memory.id}`}>
             <MemoryText text={each.memory.text} one />
           </Link>
-          <Tag>{each.memory.tier}</Tag>
+          <Tag>{tierWord(each.memory.tier)}</Tag>
           <span class="num soft small" title={each.why.join(", ")}>
             {each.score.toFixed(2)}
           </span>

@@ -31,21 +31,24 @@ export function useViewTracking<E extends HTMLElement>(digest: string | undefine
         drawn += Math.min(LONGEST_FRAME, Math.max(0, now - last));
         last = now;
         // What was scrolled away while the page was busy is heard of here first.
-        const moved = observer.takeRecords();
-        if (moved.length) return turn(moved);
+        if (turned(observer.takeRecords())) return look();
         if (drawn < MIN_VIEW_MS) frame = requestAnimationFrame(count);
         else viewed.value = new Set(viewed.peek()).add(digest);
       };
       frame = requestAnimationFrame(count);
     };
-    const turn = (entries: IntersectionObserverEntry[]) => {
+    /** Take in how much of it is on screen; return whether it came or went. */
+    const turned = (entries: IntersectionObserverEntry[]) => {
       const entry = entries.at(-1);
       const before = inView;
       // Half of it, or as much as the window holds.
-      inView = !!entry && (entry.intersectionRatio >= 0.5 || entry.intersectionRect.height >= innerHeight * 0.4);
-      if (inView !== before) look();
+      if (entry) inView = entry.intersectionRatio >= 0.5 || entry.intersectionRect.height >= innerHeight * 0.4;
+      return inView !== before;
     };
-    const observer = new IntersectionObserver(turn, { threshold: [0, 0.1, 0.25, 0.5, 0.75, 1] });
+    const onTurn = (entries: IntersectionObserverEntry[]) => {
+      if (turned(entries)) look();
+    };
+    const observer = new IntersectionObserver(onTurn, { threshold: [0, 0.1, 0.25, 0.5, 0.75, 1] });
     observer.observe(shown);
     document.addEventListener("visibilitychange", look);
     return () => {
