@@ -34,7 +34,7 @@ def test_commands_take_and_show_the_dates(run):
     listed = run("list").out
     assert all(text in listed for text in DATES)
     assert [each["text"] for each in run("list", "--valid-at", "2101-01-01", "--json").json["items"]] == [WIEN]
-    receipt = next(word for word in made.err.split() if word.startswith("019"))
+    receipt = next(word for word in made.err.split() if word.startswith("01") and len(word) == 36)
     assert "it held until 2020-01-01" in run("receipt", receipt, "--as", "operator").out
 
 

@@ -13,7 +13,7 @@ Side = Literal["branch", "main"]
 
 
 class Branch(Value):
-    """A branch: changes beside main, until they are merged or discarded."""
+    """A branch: changes apart from main, until they are merged or discarded."""
 
     name: str
     #: It takes changes at this scope and below.

@@ -84,7 +84,7 @@ class ReadTaint:
             self._learned_until, self._writes = until, writes
 
     def skip_own_write(self, writes: int) -> None:
-        """Record that this process made the tenant's write of this number: it holds no receipt of another process."""
+        """Record that this process made the tenant's write of this number: it has no receipt of another process."""
         with self._lock:
             if self._writes == writes - 1:
                 self._writes = writes

@@ -727,7 +727,7 @@ def scan_side_tables(
 def _receipts_naming(
     context: RequestContext, names: set[str], traces: ErasedText, found: SideTableHits, known: SideTableHits | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the receipts without a commit that hold one of some names, or whose query repeats an erased text."""
+    """Yield the receipts without a commit that contain one of some names, or whose query repeats an erased text."""
     store, tenant = context.store, context.tenant
     texts = store.receipt_texts(tenant)
     if known is not None:

@@ -119,8 +119,8 @@ class EvaluatedProposal:
     tainted_by: Trust | None = None
     #: By memory id, the trust that its writer gives a text which is known with less.
     lowered: dict[str, Trust] = field(default_factory=dict)
-    #: By id of a new memory, why it is stored beside the one with its key.
-    beside: dict[str, str] = field(default_factory=dict)
+    #: By id of a new memory, why it is stored without its key.
+    unkeyed: dict[str, str] = field(default_factory=dict)
     #: Findings of the redactor by text; a second evaluation reuses them.
     personal_data: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest version that the steps build on, by memory id; 0 for a new memory.
@@ -523,7 +523,7 @@ def _apply_change(
         change = replace(change, by=evaluated.staged_state.renamed.get(change.by, change.by))
     before = record_before(context, change, evaluated.staged_state)
     if isinstance(change, Insert) and before is not None and _is_of_another_time(context, change, before):
-        evaluated.beside[change.id] = f"the key `{change.key}` keeps the value that holds now ({before.id})"
+        evaluated.unkeyed[change.id] = f"the key `{change.key}` has the value that is valid now ({before.id})"
         change, before = replace(change, key=None, if_version=None), None
     if isinstance(change, Supersede):
         change = replace(change, by=newest_record(context, change.by, evaluated.staged_state).id)
@@ -558,7 +558,7 @@ def _apply_change(
 
 
 def _is_of_another_time(context: RequestContext, change: Insert, before: Record) -> bool:
-    """Whether a keyed value that does not hold now would take the place of one that does."""
+    """Whether a keyed value that does not hold now would replace one that does."""
     now = context.clock.now()
     begins_later = change.valid_from is not None and change.valid_from > now
     return before.holds_at(now) and (begins_later or (change.valid_until is not None and change.valid_until <= now))
@@ -649,8 +649,8 @@ def _notes_on_text(proposed: Record, evaluated: EvaluatedProposal, decision: pip
     if proposed.id in evaluated.lowered and decision != "same":
         detail = f"the same text is known with less trust: it has the trust `{proposed.trust.label}`"
         yield Reason(gate="authority", code="known_text", detail=detail)
-    if proposed.id in evaluated.beside and decision != "same":
-        detail = f"{evaluated.beside[proposed.id]}: this one is stored beside it, without a key"
+    if proposed.id in evaluated.unkeyed and decision != "same":
+        detail = f"{evaluated.unkeyed[proposed.id]}: this one is a second memory, without a key"
         yield Reason(gate="shape", code="of_another_time", detail=detail)
 
 
