@@ -73,6 +73,7 @@ def test_a_branch_reads_main_under_its_own_changes(main: Memory, agent: Memory) 
     assert texts(work(main, agent)) == CHANGED
 
 
+@pytest.mark.promise("D46")
 def test_main_has_nothing_of_a_branch_in_any_read(main: Memory, agent: Memory) -> None:
     before = (texts(main), main.facets().total, prompt(main), main.status()["by_scope"], len(main.recall("deploy")))
     work(main, agent)
@@ -122,10 +123,12 @@ def test_a_branch_copies_nothing(main: Memory) -> None:
     assert len(newest.steps) == 1
 
 
+@pytest.mark.promise("D47")
 def test_an_injected_note_waits_and_everything_else_lands(main: Memory, agent: Memory) -> None:
     there = work(main, agent)
     assert there.remember(INJECTED).outcome == "committed"
     assert "Ignore all previous" not in prompt(there, "instructions")
+    assert "Ignore all previous" not in str(there.recall("previous instructions"))
     merged = main.merge_branch(BRANCH)
     assert said(merged.waiting) == [INJECTED]
     assert [reason.gate for change in merged.waiting for reason in change.reasons] == ["injection"]
@@ -145,6 +148,7 @@ def test_a_changed_memory_keeps_its_id_and_its_key_after_a_merge(main: Memory, a
     assert main.get(deploy).text_by == "agent:planner"
 
 
+@pytest.mark.promise("D48")
 def test_what_both_sides_changed_is_a_conflict_until_a_person_decides(main: Memory, agent: Memory) -> None:
     deploy = named(main, "deploy")
     work(main, agent)
@@ -226,6 +230,7 @@ def test_an_agent_merges_what_it_may_write_and_no_more(main: Memory, agent: Memo
     assert "The owner pays the rent on the first day" in texts(main)
 
 
+@pytest.mark.promise("D47")
 def test_a_merge_raises_no_trust(main: Memory, agent: Memory) -> None:
     agent.branch(BRANCH).remember("Refunds are settled by wire transfer", source="web")
     main.merge_branch(BRANCH)
@@ -234,6 +239,7 @@ def test_a_merge_raises_no_trust(main: Memory, agent: Memory) -> None:
     assert landed.author == "agent:planner"
 
 
+@pytest.mark.promise("D49")
 def test_a_discarded_branch_leaves_a_receipt_and_no_active_trace(main: Memory, agent: Memory) -> None:
     there = work(main, agent)
     receipt = main.discard_branch(BRANCH)

@@ -17,8 +17,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 #: Pages whose samples are one program, with a comment after each ``print``.
 PROGRAMS = [
     *("index", "tutorial"),
-    *("howto/blobs", "howto/erasure", "howto/evaluating", "howto/forgetting", "howto/four-eyes", "howto/freshness"),
-    "howto/import",
+    *("howto/blobs", "howto/branches", "howto/erasure", "howto/evaluating", "howto/forgetting", "howto/four-eyes"),
+    *("howto/freshness", "howto/import"),
     *("howto/learning", "howto/memory-tests", "howto/messages", "howto/model", "howto/plugins"),
     *("concepts/contexts", "concepts/detectors", "concepts/gates"),
     *("concepts/journal", "concepts/roles", "concepts/scopes"),

@@ -32,7 +32,7 @@ _RESULTS = ("landed", "waiting", "refused", "dropped")
 def branch(
     call: CommandContext, action: str, name: str | None, reason: str | None, expires: str | None, take: tuple[str, ...]
 ) -> CommandResult:
-    """Try changes without a change of main: make, list, compare, merge or discard branches of memory.
+    """Try changes and leave main as it is: make, list, compare, merge or discard branches of memory.
 
     A branch reads main under its own changes; `--branch NAME` lets another command work on it. A merge runs every gate
     again: what lands is on main, what waits is in the review queue. What both sides changed is a conflict; it stays

@@ -13,7 +13,7 @@ Side = Literal["branch", "main"]
 
 
 class Branch(Value):
-    """A branch: changes apart from main, until they are merged or discarded."""
+    """A branch: changes that main does not have until they are merged."""
 
     name: str
     #: It takes changes at this scope and below.
@@ -45,6 +45,8 @@ class BranchChange(Value):
     main: Record | None = None
     #: Whether main changed as well: then a person decides.
     conflict: bool = False
+    #: Whether its text reads like an instruction to the model, so that no context and no recall has it.
+    instructs: bool = False
 
 
 class BranchDiff(Value):

@@ -44,6 +44,8 @@ class MemoryTest(Data, forbid_unknown_fields=True):
     agent: _Name | None = None
     project: _Name | None = None
     scope: _Name | None = None
+    #: Tests the memory on this branch. Default: that of the handle.
+    branch: _Name | None = None
     #: As for ``context``; an instant is text, such as ``"2027-01-03"``.
     valid_at: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
     budget_tokens: Annotated[int, Meta(ge=1, le=128_000)] | None = None

@@ -139,6 +139,7 @@ _TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "default": tools.TOOLS,
     "readonly": tuple(each for each in tools.TOOLS if each.reads),
     "blocks": (*BLOCKS, tools.pending, tools.status),
+    "branch": (*tools.TOOLS, *tools.BRANCH_TOOLS),
 }
 PROFILE_NAMES = tuple(_TOOLS)
 

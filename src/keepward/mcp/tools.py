@@ -13,11 +13,13 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack, cast
 
 from msgspec import Meta
 
+from keepward.core.branch import BranchChange
 from keepward.core.commit import Reason, Step
 from keepward.core.escaping import escape_label, one_line, quoted
 from keepward.core.journal import Version
 from keepward.core.json_form import to_json
 from keepward.core.memory import Access, Kind, Sensitivity, Tier
+from keepward.core.principals import branch_of
 from keepward.core.proposal import NEGATIVE_DECISIONS, Outcome, Proposal, is_too_long_for_tier
 from keepward.core.query import CONTEXT_LEGEND, Purpose
 from keepward.core.results import changed_fields, outcome_summary
@@ -249,6 +251,50 @@ def status(memory: LocalHandle) -> ToolAnswer:
     return ToolAnswer(data=data, text="\n".join(lines))
 
 
+@tool(reads=True)
+def branch_changes(memory: LocalHandle) -> ToolAnswer:
+    """Show what the branch that you work on changes of main, and what main has changed as well."""
+    found = memory.branch_changes(_own_branch(memory))
+    rows = [_change_data(each) for each in found.changes]
+    lines = [f"branch {found.branch.name}: {pluralize(len(rows), 'change', 'changes')}"]
+    for row in rows:
+        lines.append(f"{row['op']} {row['id']}{' (main has changed it too)' if row.get('conflict') else ''}")
+        lines += [f"   {side}: {quoted(row[side])}" for side in ("main", "branch") if side in row]
+    return ToolAnswer(data={"branch": found.branch.name, "changes": rows}, text="\n".join(lines))
+
+
+@tool()
+def merge_branch(memory: LocalHandle) -> ToolAnswer:
+    """Propose to merge the branch that you work on. Gates check each change; a person decides on what waits and on
+    conflicts."""
+    merged = memory.merge_branch(_own_branch(memory))
+    data: dict[str, Any] = {
+        name: [
+            drop_empty({"id": each.id, "proposal": each.proposal, "reasons": describe_reasons(each.reasons)})
+            for each in getattr(merged, name)
+        ]
+        for name in ("landed", "waiting", "refused")
+    }
+    data["conflicts"] = [_change_data(each) for each in merged.conflicts]
+    counts = ", ".join(f"{len(rows)} {name}" for name, rows in data.items())
+    return ToolAnswer(data={"branch": merged.branch.name, **data}, text=f"branch {merged.branch.name}: {counts}")
+
+
+def _own_branch(memory: LocalHandle) -> str:
+    name = branch_of(memory.scope)
+    if name is None:
+        raise InvalidInput("this server is on no branch: start it with `keepward mcp --branch NAME`")
+    return name
+
+
+def _change_data(change: BranchChange) -> dict[str, Any]:
+    """Return a change of a branch, without a text that reads like an instruction to the model."""
+    sides = {"main": change.main, "branch": None if change.op == "removed" or change.instructs else change.branch}
+    texts = {side: record.text for side, record in sides.items() if record is not None}
+    flags = {"conflict": change.conflict or None, "withheld": change.instructs or None}
+    return drop_empty({"id": change.id, "op": change.op, **flags, **texts})
+
+
 def write_result(memory: LocalHandle, result: Outcome) -> ToolAnswer:
     """Return the result of a write, with notices about earlier proposals of the caller."""
     data, text = describe_outcome(result, notices(memory))
@@ -336,5 +382,7 @@ def drop_empty(fields: Mapping[str, Any], names: Iterable[str] | None = None) ->
     return {name: fields[name] for name in names or fields if fields[name] not in (None, "", [], {})}
 
 
+#: What a server on a branch has more.
+BRANCH_TOOLS = (branch_changes, merge_branch)
 #: In the order of the list for clients.
 TOOLS = (recall, remember, revise, forget, get_context, history, pending, status)

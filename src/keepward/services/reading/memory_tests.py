@@ -6,6 +6,7 @@ document outside the journal, which ``status`` reports.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from keepward import deadline
 from keepward.core.journal import Bisection
 from keepward.core.memory_test import MemoryTest, MemoryTestResult, MemoryTestRun, NewestTestRun, lines_of, parse_test
+from keepward.core.principals import branch_scope, parse_branch
 from keepward.core.query import AsOf
 from keepward.errors import ContextTooSmall, InvalidInput, KeepwardError, NotFound, Tampered, Unauthorised
 from keepward.services.access import context_at
@@ -89,7 +91,9 @@ def _compiled(context: RequestContext, test: MemoryTest, as_of: AsOf) -> tuple[s
 
 
 def _context_of(context: RequestContext, test: MemoryTest) -> RequestContext:
-    """Return the context of whom a test names: its user, agent and project, or its scope."""
+    """Return the context of whom a test names: its user, agent and project, or its scope; and on its branch."""
+    if test.branch:
+        context = dataclasses.replace(context, scope=branch_scope(parse_branch(test.branch), context.scope))
     if test.scope:
         return context_at(context, scope=test.scope)
     named = {kind: getattr(test, kind) for kind in ("user", "agent", "project") if getattr(test, kind)}

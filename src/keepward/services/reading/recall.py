@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Version
 from keepward.core.memory import Record, as_read, is_textless
-from keepward.core.principals import Trust, user_of
+from keepward.core.principals import Trust, branch_of, user_of
 from keepward.core.query import (
     AsOf,
     Filter,
@@ -35,6 +35,7 @@ from keepward.retrieval.tokenizer import terms
 from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.arguments import PAST_STATE
 from keepward.services.reading.learned_order import ActiveReranker, active_reranker, ask_reranker
+from keepward.services.reading.output_filter import filter_output
 from keepward.services.reading.reindex import lacks_embedding, uses_database_index
 from keepward.services.reading.visible import HIDDEN_TEXT, VisibleReader, VisibleRecords
 from keepward.services.request_context import Engine, RequestContext
@@ -162,6 +163,7 @@ def search(
     notes = (*result.notes, f"left out: {HIDDEN_TEXT}") if read.left_out else result.notes
     # A memory that expired between ranking and reading is left out.
     shown = {record.id: record for record in read.records if record.is_live(at.now) and not is_textless(record)}
+    shown = without_instructions(context, shown)
     why = {used: tuple(_WHY[signal] for signal in used) for used in {row.used for row in ranked}}
     hits = [
         Hit(
@@ -175,6 +177,21 @@ def search(
         for position, row in enumerate((row for row in ranked if row.id in shown), 1)
     ]
     return replace(result, hits=tuple(hits), notes=notes, withheld=tuple(read.damaged))
+
+
+def without_instructions(context: RequestContext, records: dict[str, Record]) -> dict[str, Record]:
+    """Return records by id, on a branch without its texts that read like an instruction to the model.
+
+    On main these wait for a person; a branch has them until its merge.
+    """
+    if branch_of(context.scope) is None:
+        return records
+    results = filter_output([*records.values()])
+    return {
+        name: record
+        for (name, record), result in zip(records.items(), results, strict=True)
+        if result.drop is None or branch_of(record.scope) is None
+    }
 
 
 def deliver(

@@ -55,6 +55,7 @@ from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.services.access import is_unchanged_since, key_holder
 from keepward.services.arguments import expiry_time, valid_scope
 from keepward.services.branch_state import branch_records, branch_state
+from keepward.services.reading.output_filter import filter_output
 from keepward.services.reading.visible import HIDDEN_TEXT, VisibleReader
 from keepward.services.request_context import RequestContext
 from keepward.services.transaction import store_steps
@@ -229,17 +230,13 @@ def branch_changes(context: RequestContext, /, name: str) -> BranchDiff:
     """Return what a branch changes of what the handle sees."""
     there = _at_branch(context, name)
     reader = VisibleReader(there)
-    hide = reader.hide_content
-    changes = tuple(
-        replace(
-            each,
-            branch=hide(each.branch),
-            base=each.base and hide(each.base),
-            main=each.main and hide(each.main),
-        )
-        for each in _changes(there)
-    )
-    return BranchDiff(branch=_described(context, _record_of(there)), changes=changes)
+    changes = _changes(there)
+    filtered = filter_output([each.branch for each in changes])
+    shown = [
+        replace(_readable(reader, each), instructs=result.drop is not None)
+        for each, result in zip(changes, filtered, strict=True)
+    ]
+    return BranchDiff(branch=_described(context, _record_of(there)), changes=tuple(shown))
 
 
 def _is_change(context: RequestContext, record: Record) -> bool:
@@ -407,8 +404,10 @@ def _decided(take: Mapping[str, Side]) -> dict[str, Side]:
 
 
 def _readable(reader: VisibleReader, change: BranchChange) -> BranchChange:
+    """Return a change without content that the handle may not read."""
     hide = reader.hide_content
-    return replace(change, base=change.base and hide(change.base), main=change.main and hide(change.main))
+    base, main = change.base and hide(change.base), change.main and hide(change.main)
+    return replace(change, branch=hide(change.branch), base=base, main=main)
 
 
 def _still_waiting(main: RequestContext, name: str, items: Sequence[_Item]) -> dict[str, Proposal]:
