@@ -80,6 +80,7 @@ EXAMPLES: dict[str, Example] = {
     "receipts": reads(),
     "receipt": names({"receipt_id": "{receipt}"}, "receipt {receipt}", sensitive="answer"),
     "receipt of a context": names({"receipt_id": "{compiled}"}, "receipt {compiled}", sensitive="answer"),
+    "check": reads(command="check"),
     "doctor": reads(),
     "status": reads(command="status", tool={}),
     "identity": reads(),

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from keepward.core.copies import Restored as Restored
     from keepward.core.copies import RestoredExport as RestoredExport
     from keepward.core.copies import SubjectExport as SubjectExport
+    from keepward.core.evidence import SourceCheck as SourceCheck
+    from keepward.core.evidence import SourceState as SourceState
     from keepward.core.job import Alike as Alike
     from keepward.core.job import JobState as JobState
     from keepward.core.job import Run as Run
@@ -140,6 +142,7 @@ _HOMES = {
     "core.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
     "core.compiled": "CompiledContext Considered Explanation Replayed",
     "core.copies": "AdoptionPlan Backup ExportPlan RecoveryResult Restored RestoredExport SubjectExport",
+    "core.evidence": "SourceCheck SourceState",
     "core.job": "Alike JobState Run",
     "core.browse": "Activity Facets Lineage Member News Sources",
     "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "

@@ -28,6 +28,7 @@ from keepward.core.change import (
 from keepward.core.commit import ErasureReason, Receipt, ReceiptKind, ReceiptPage
 from keepward.core.compiled import CompiledContext, Replayed
 from keepward.core.copies import AdoptionPlan, SubjectExport
+from keepward.core.evidence import SourceCheck
 from keepward.core.identity import Identity
 from keepward.core.job import DUE, Alike, JobState, Run
 from keepward.core.journal import (
@@ -323,6 +324,18 @@ class MemoryAPI(ABC):
 
         The receipt of a context has an ``explanation``: the text of each memory, and for every candidate why it is in
         or out.
+        """
+
+    @operation("POST /memory/check", by="services.writing.freshness:check", right="approve")
+    def check(self, *, contents: Mapping[str, str] | None = None) -> SourceCheck:
+        """Compare what memories of this scope and below cite with what it says now, and mark what is stale.
+
+        Files and git objects are read below the folders of ``evidence_roots``; nothing is fetched. ``contents`` hands
+        in the text of pages: ``check(contents={"https://example.org/terms": text})``.
+
+        A memory is stale if one of its sources changed or is missing: ``act`` leaves it out, and a context says since
+        when. The mark goes if the source is again as cited, or if the memory is revised or a person confirms it.
+        Requires a reviewer or the owner.
         """
 
     @operation("GET /memory/doctor", by="status:doctor", right="read", answer="items")
@@ -1101,6 +1114,7 @@ class AsyncMemoryAPI:
     replay = async_method(MemoryAPI.replay)
     receipts = async_method(MemoryAPI.receipts)
     receipt = async_method(MemoryAPI.receipt)
+    check = async_method(MemoryAPI.check)
     doctor = async_method(MemoryAPI.doctor)
     status = async_method(MemoryAPI.status)
     identity = async_method(MemoryAPI.identity)

@@ -21,6 +21,7 @@ from keepward.locations import address_of, parse_location
 from keepward.machine.blob_files import FileBlobs, MemoryBlobs, folder_of
 from keepward.machine.clock import RandomIds, SystemClock
 from keepward.machine.identity_files import IdentityFile
+from keepward.machine.source_files import SourceFiles
 from keepward.machine.trust_store import FileErasures, TrustStore, default_config_dir
 from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
@@ -104,6 +105,7 @@ def open_engine(
         gates=chosen_gates,
         identity=IdentityFile(identity),
         user_file=IdentityFile(user_file),
+        sources=SourceFiles((policy or Policy()).evidence_roots),
         # A relative path names another file from another folder.
         path=str(location.absolute() if isinstance(location, Path) and path != ":memory:" else location),
         policy=policy or Policy(),

@@ -273,7 +273,11 @@ FIELDS: Mapping[str, Any] = {
     | None,
     "metadata": _described(dict[str, Any], "A JSON object of your own.") | None,
     "source": SourceName | None,
-    "evidence": _described(References, "References that support it, such as `chat:42`."),
+    "evidence": _described(
+        References,
+        "References that support it, such as `chat:42`. A check compares `file:PATH#NAME`, `git:REVISION:PATH`, "
+        "`url:ADDRESS` and `memory:ID` with what they say now.",
+    ),
     "derived_from": _described(References, "Ids of the memories that it was made from."),
     "confidence": _described(Fraction, "How likely it is true, from 0 to 1. Default: by source.") | None,
     "importance": _described(Fraction, "How useful it is, from 0 to 1. Default: by source.") | None,
@@ -421,6 +425,9 @@ PARAMETERS: Mapping[str, Any] = {
     "snapshot.without": _described(Lines, "Core blocks, by key or id, that may be missing if they are invalid."),
     "memory_block.query": Annotated[
         str, Meta(description="What to search for; empty: the newest 20 memories.", max_length=MAX_QUERY_LENGTH)
+    ],
+    "check.contents": Annotated[
+        dict[str, str], Meta(description="Texts of pages by their address, to compare with what was cited.")
     ],
     "memory_block.seen": Annotated[
         list[Id],

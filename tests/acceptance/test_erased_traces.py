@@ -14,6 +14,7 @@ from outcomes import codes, committed_record, quarantined_item, refused
 from keepward import Actor, Memory, Policy
 from keepward.core.blob import Blob, BlobUpload
 from keepward.core.commit import CommitDetails, Reason
+from keepward.core.evidence import CitedSource
 from keepward.core.json_form import JsonText
 from keepward.core.memory import Record
 from keepward.core.proposal import Proposal
@@ -77,7 +78,7 @@ def test_backups_lose_an_erased_proposal_and_its_reasons(tmp_path, edit, away):
 #: Fields that hold what somebody typed; erasing has to clean each of them.
 FREE = {
     Record: "text subject key speaker aliases session category tags job source metadata_json evidence",
-    CommitDetails: "reason session", Reason: "detail", Proposal: "reason decision",
+    CommitDetails: "reason session", Reason: "detail", Proposal: "reason decision", CitedSource: "reference text",
 }  # fmt: skip
 #: Fields that hold ids, codes, digests, or names of places and principals.
 NEVER = {
@@ -86,7 +87,8 @@ NEVER = {
     Reason: "gate code", Proposal: "id tenant base digest decided_by",
     _TYPES["feedback"]: "tenant receipt actor used ignored",
     _TYPES["tokens"]: "id tenant name scope can created_by made_with",
-    _TYPES["jobs"]: "tenant job holder receipt", _TYPES["blobs"]: "tenant",
+    _TYPES["jobs"]: "tenant job holder receipt", _TYPES["blobs"]: "tenant", _TYPES["sources"]: "tenant id",
+    CitedSource: "digest",
     Blob: "ref media_type notes", BlobUpload: "kind name credential", Actor: "name credential can",
 }  # fmt: skip
 

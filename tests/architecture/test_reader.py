@@ -33,6 +33,7 @@ WITHOUT_READER = {
     "branches": {"Proposal", "histories", "records", "steps"},
     # They work on the whole tenant, for its owner or for upkeep.
     "registry": {"find"},
+    "freshness": {"records"},
     "erasure": {
         "Proposal",
         "details_at",
@@ -46,7 +47,7 @@ WITHOUT_READER = {
         "versions",
     },
     "subject_export": {"events"},
-    "planners": {"find", "records", "steps"},
+    "planners": {"Proposal", "find", "records", "steps"},
     "provenance": {"Proposal", "commit", "events", "history"},
     "runner": {"Proposal"},
     "erasure_references": {"commit", "erasures", "history"},

@@ -318,6 +318,7 @@ reinforce          | reinforce {porto.id} --as operator
 blocks             | block
 block              | block mission "Ship in May" --access append --as operator
 contradictions     | contradictions
+check              | check
 token              | token create --name claude --scope claude
 token-list         | token list
 token-revoke       | token revoke {token.id}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from mcp_made import call, result_text, served
 
@@ -34,7 +35,7 @@ def test_commands_take_and_show_the_dates(run):
     listed = run("list").out
     assert all(text in listed for text in DATES)
     assert [each["text"] for each in run("list", "--valid-at", "2101-01-01", "--json").json["items"]] == [WIEN]
-    receipt = next(word for word in made.err.split() if word.startswith("01") and len(word) == 36)
+    receipt = re.search(r"receipt ([0-9a-f-]{36})", made.err)[1]
     assert "it held until 2020-01-01" in run("receipt", receipt, "--as", "operator").out
 
 

@@ -52,7 +52,7 @@ SECTIONS = {
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
     "Branch": "branches.branch",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
-    "review.blame testing.test testing.bisect review.context_diff review.contradictions",
+    "review.blame testing.check testing.test testing.bisect review.context_diff review.contradictions",
     "Maintain the store": "store.token store.tenants store.config store.jobs backup.erase backup.backup "
     "backup.restore_backup backup.store backup.adopt store.key store.verify store.drill store.rebuild store.reindex "
     "store.doctor backup.export backup.import_ backup.restore_export store.version",

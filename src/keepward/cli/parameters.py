@@ -31,7 +31,7 @@ _METAVARS: Mapping[str, str] = {
     **dict.fromkeys(("since", "until", "occurred_since", "occurred_until", "occurred_at", "as_of"), "TIME"),
     **dict.fromkeys(("valid_from", "valid_until", "valid_at"), "TIME"),
     **dict.fromkeys(("reason", "contains"), "TEXT"),
-    **dict.fromkeys(("metadata", "where"), "JSON"),
+    **dict.fromkeys(("metadata", "where", "contents"), "JSON"),
     **dict.fromkeys(("before", "bisect.since"), "SEQ"),
     **dict.fromkeys(("evidence", "blob"), "REF"),
     "budget_tokens": "TOKENS",
@@ -149,21 +149,21 @@ def _named(about: Operation, args: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name in _STDIN & named.keys():
         named[name] = read_text(named[name])
-    if "metadata" in named:
-        named["metadata"] = _json_object(named["metadata"])
+    for name in {"metadata", "contents"} & named.keys():
+        named[name] = _json_object(name, named[name])
     if named.get("ttl") == "never" and about.signature.parameters["ttl"].default is UNSET:
         named["ttl"] = None
     return named
 
 
-def _json_object(text: str) -> dict[str, Any]:
-    """Return the object of the option `--metadata`."""
+def _json_object(name: str, text: str) -> dict[str, Any]:
+    """Return the object of an option."""
     try:
         value = load_json(text)
     except ValueError as fault:
-        raise InvalidInput("--metadata is not JSON, or is nested too deeply") from fault
+        raise InvalidInput(f"--{name} is not JSON, or is nested too deeply") from fault
     if not isinstance(value, dict):
-        raise InvalidInput("--metadata takes a JSON object")
+        raise InvalidInput(f"--{name} takes a JSON object")
     return value
 
 

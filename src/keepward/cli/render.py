@@ -256,13 +256,15 @@ def _is_memory(value: object) -> bool:
 
 
 def valid_time(memory: Mapping[str, Any]) -> list[str]:
-    """Return when a memory begins and ceases to hold, such as ``valid until 2027-01-03``; empty for always."""
+    """Return when a memory holds, such as ``valid until 2027-01-03``, and since when it is stale; empty for always."""
     times = {name: memory.get(name) for name in ("valid_from", "valid_until")}
-    return [
+    dates = [
         f"{name.replace('_', ' ')} {at[:10] if at[11:19] == '00:00:00' else format_time(at)}"
         for name, at in times.items()
         if at
     ]
+    stale_at = memory.get("stale_at")
+    return [*dates, f"its source changed on {stale_at[:10]}"] if stale_at else dates
 
 
 def describe_kind(record: Mapping[str, Any]) -> str:

@@ -125,3 +125,31 @@ def bisect(
         screen.result({"compiled": data["compiled"], "next": next_commands})
 
     return CommandResult({**result.to_dict(), "next": next_commands}, draw)
+
+
+@operation_command()
+def check(call: CommandContext, **args: Any) -> CommandResult:
+    """Compare memories with the sources that they cite, and mark what is stale; exits with 1 if something is.
+
+    Files and git repositories are read below the folders of `evidence_roots` in the settings; nothing is fetched.
+    `--contents '{"https://example.org/terms": "..."}'` hands in pages.
+    """
+    found = call.memory("decide").check(**args)
+    others = pluralize(found.checked, "source", "sources")
+    summary = (
+        f"{others} checked, {found.fresh} as cited; {pluralize(len(found.stale), 'memory is', 'memories are')} stale"
+    )
+    return CommandResult(found.to_dict(), _show_sources, 1 if found.stale else 0, (summary,))
+
+
+def _show_sources(screen: Screen, data: dict[str, Any]) -> None:
+    for each in data["items"]:
+        screen.labelled(
+            each["state"], each["text"], "yellow" if each["state"] in {"changed", "missing"} else "dim", width=10
+        )
+        screen.labelled("", [f"{each['reference']} · memory {each['memory']}"], "dim", width=10)
+        for sign, name in (("-", "before"), ("+", "after")):
+            if each[name] is not None:
+                screen.labelled("", [f"{sign} {each[name]}"], width=10)
+        if each["why"]:
+            screen.labelled("", [each["why"]], "dim", width=10)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from keepward.context.lines import format_instant
+from keepward.context.lines import valid_time
 from keepward.context.sections import SECTION_SORT_KEYS, CompileInput, Entry, is_turn, origin_order
 from keepward.core.commit import Reason
 from keepward.core.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
@@ -182,10 +182,7 @@ def not_holding_reason(record: Record, at: datetime) -> Reason | None:
     """Return why a memory may not come in by its valid time; None if it holds at an instant."""
     if record.holds_at(at):
         return None
-    if record.valid_until is not None and record.valid_until <= at:
-        return compile_reason("not_valid", f"it held until {format_instant(record.valid_until)}")
-    begins = "" if record.valid_from is None else format_instant(record.valid_from)
-    return compile_reason("not_valid", f"it holds from {begins}")
+    return compile_reason("not_valid", f"it {valid_time(record, at)}")
 
 
 def _exclusion_reason(
@@ -205,6 +202,8 @@ def _exclusion_reason(
         trust = record.effective_trust.label
         detail = f"its origin ({trust}) is below {min_trust.label}, the least this purpose accepts"
         return compile_reason("trust", detail)
+    if not record.may_guide(inputs.purpose) and record.stale_at is not None:
+        return compile_reason("stale", f"its source changed on {record.stale_at.date().isoformat()}")
     if is_textless(record):
         return compile_reason("textless", "it has no text; it is read by its key")
     if section == "state" and record.key is None:

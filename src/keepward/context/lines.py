@@ -131,7 +131,7 @@ def line_of(section: str, record: Record, masks: Collection[Mask], now: datetime
                 prefix = f"{name_label(name, record)}:"
                 text = text if text.casefold().startswith(prefix.casefold()) else f"{prefix} {text}"
     since = listed and record.kind is Kind.STATE and at is None and record.occurred_at is None
-    remarks = ", ".join(_validity(record, now, since=since))
+    remarks = ", ".join(_remarks(record, now, since=since))
     # The first line decides whether it is prose, so the remark comes after.
     prose = _is_prose(text)
     text += f" ({remarks})" if remarks else ""
@@ -144,22 +144,34 @@ def line_of(section: str, record: Record, masks: Collection[Mask], now: datetime
     return Line(record.id, section, record.tier._value_, body, text, block, trust, day, time, session)
 
 
-def _validity(record: Record, now: datetime, *, since: bool) -> Iterator[str]:
-    """Yield since when a memory holds, if it is a state or has not begun, and until when, if it ends."""
+def _remarks(record: Record, now: datetime, *, since: bool) -> Iterator[str]:
+    """Yield since when a state holds, the valid time of what ends or has not begun, and whether it is stale."""
+    if since and (record.valid_from is None or record.valid_from <= now):
+        yield f"since {format_instant(record.valid_from or record.text_at, day=record.valid_from is None)}"
+    if (valid := valid_time(record, now)) is not None:
+        yield valid
+    if record.stale_at is not None:
+        yield f"its source changed on {record.stale_at.date().isoformat()}"
+
+
+def valid_time(record: Record, at: datetime) -> str | None:
+    """Return when a memory holds, as seen at an instant: ``holds until 2027-01-03``; None if it just holds."""
     begins, ends = record.valid_from, record.valid_until
-    if begins is not None and begins > now:
-        yield f"holds from {format_instant(begins)}" + ("" if ends is None else f" until {format_instant(ends)}")
-        return
-    if since:
-        yield f"since {format_instant(begins) if begins else record.text_at.date().isoformat()}"
-    if ends is not None:
-        yield f"{'holds' if ends > now else 'held'} until {format_instant(ends)}"
+    if begins is not None and begins > at:
+        return f"holds from {format_instant(begins)}" + ("" if ends is None else f" until {format_instant(ends)}")
+    if ends is None:
+        return None
+    return f"{'holds' if ends > at else 'held'} until {format_instant(ends)}"
 
 
-def format_instant(at: datetime) -> str:
-    """Return the UTC day of an instant, such as ``2027-01-03``, with its time unless that is midnight."""
-    day = at.date().isoformat()
-    return day if at.time() == time() else f"{day} {at.time().isoformat('seconds' if at.second else 'minutes')} UTC"
+def format_instant(at: datetime, *, day: bool = False) -> str:
+    """Return the UTC day of an instant, such as ``2027-01-03``; without ``day`` also a time other than midnight."""
+    date = at.date().isoformat()
+    return (
+        date
+        if day or at.time() == time()
+        else f"{date} {at.time().isoformat('seconds' if at.second else 'minutes')} UTC"
+    )
 
 
 def _is_prose(text: str) -> bool:

@@ -285,7 +285,7 @@ Change = (
 TEXT_CHANGES = (Insert, Replace, Append)
 #: Operations that confirm a memory without changing its content. They make a version; a decision on the version
 #: before (an edit, an approval, a rollback) applies to the new version too.
-BOOKKEEPING = frozenset({"reinforce"})
+BOOKKEEPING = frozenset({"reinforce", "flag"})
 
 
 def operation(change: Change | type[Change]) -> str:

@@ -26,6 +26,7 @@ SCHEDULES = {
     "consolidate": "02:30",
     "decay_archival": "03:00",
     "prune": "03:30",
+    "check_sources": "03:45",
     "learn_importance": "01:00",
     "train_reranker": "04:30",
     "sweep_blobs": "05:00",

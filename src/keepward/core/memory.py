@@ -178,6 +178,8 @@ class Record(ForeignKeys, Value, eq=False):
     #: When what it says begins to be so, and from when on it is no longer so; None for always.
     valid_from: Instant | None = None
     valid_until: Instant | None = None
+    #: When a check found that a source which it cites had changed; None while they are as cited.
+    stale_at: Instant | None = None
     #: Last confirmation; confidence decays from here.
     reinforced_at: Instant
     #: Stored ``confidence`` and ``importance``; None in a record with stored values.
@@ -272,6 +274,10 @@ class Record(ForeignKeys, Value, eq=False):
         begun = self.valid_from is None or self.valid_from <= at
         return begun and (self.valid_until is None or at < self.valid_until)
 
+    def may_guide(self, purpose: str) -> bool:
+        """Whether its sources let it be used for a purpose: what is stale only answers. Core memory is the owner's."""
+        return self.stale_at is None or purpose == "answer" or self.tier is Tier.CORE
+
     def never_holds_with(self, other: Record) -> bool:
         """Whether this ends before the other begins, or the other way round."""
         return any(
@@ -329,6 +335,7 @@ class MemoryFields(Data, gc=False):
     expires_at: int | None = None
     valid_from: int | None = None
     valid_until: int | None = None
+    stale_at: int | None = None
     reinforced_at: int
 
     @property

@@ -27,7 +27,7 @@ from keepward.core.value import MAX_DURATION, Data, one_of, unknown_name_message
 from keepward.errors import InvalidInput
 
 #: Fields about deployment, not governance; receipts record them separately.
-_DEPLOYMENT_FIELDS = frozenset({"candidates", "process_limit"})
+_DEPLOYMENT_FIELDS = frozenset({"candidates", "process_limit", "evidence_roots"})
 #: Tables whose missing names get the defaults.
 _COMPLETED_TABLES = frozenset({"text_limit", "access", "least_trust"})
 
@@ -137,6 +137,9 @@ class Policy(Data, dict=True):
     #: Minimum trust, by purpose.
     least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)
 
+    #: Folders below which cited files and git repositories are read, as absolute paths; none by default.
+    evidence_roots: tuple[str, ...] = ()
+
     #: Whether an agent's write is tainted by what it read with lower trust in the hour before. For the purposes `act`
     #: and `core`, it counts with that lower trust.
     mark_what_was_read: bool = True
@@ -192,6 +195,9 @@ class Policy(Data, dict=True):
                 raise InvalidInput(f"policy.jobs.{name}: {exc}") from exc
         for scope in self.scopes:
             parse_scope(scope)
+        for root in self.evidence_roots:
+            if not root.startswith(("/", "~", "\\\\")) and root[1:3] not in {":\\", ":/"}:
+                raise InvalidInput("policy.evidence_roots are absolute paths of folders, such as /srv/app")
         for name in self.least_trust:
             one_of("purpose in policy.least_trust", name, PURPOSES)
         for name in self.archive_unused:

@@ -67,6 +67,8 @@ class Filter(Data):
     occurred_until: datetime | None = None
     #: Microseconds since 1970, UTC: only what holds at this instant; None: of any time.
     valid_at: int | None = None
+    #: Only what is not stale, except core memory, for a search.
+    fresh: bool = False
     #: Conditions on the metadata.
     where: Where = ()
     #: 0..1, compared with the importance as it has decayed until ``now``.

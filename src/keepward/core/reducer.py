@@ -132,7 +132,10 @@ def apply(change: changes.Change, before: Record | None, context: ChangeContext)
         case changes.Reinforce():
             importance = round_share(min(1.0, importance_at(before, now) + change.gain))
             confirmed = now if change.confirms else before.reinforced_at
-            after = replace(before, reinforced_at=confirmed, importance=importance)
+            # Whatever a program repeats, only a person says that a memory is true although its source has changed.
+            vouched = change.confirms and context.actor.kind in PEOPLE
+            stale_at = None if vouched else before.stale_at
+            after = replace(before, reinforced_at=confirmed, importance=importance, stale_at=stale_at)
         case changes.Revert():
             # Without its change on a branch, a memory of main is seen there again.
             after = context.earlier or replace(before, status=Status.RETIRED, branched_from=None)
@@ -435,6 +438,9 @@ def _replace(change: changes.Replace, before: Record, context: ChangeContext) ->
     elif not (context.actor.kind is ActorKind.JOB and set(after) <= {"evidence"}):
         # A job only moves evidence from a removed memory; it adds no claim of its own.
         after["trust"] = _trust_after_edit(before, context, change.source)
+    moves_evidence = context.actor.kind is ActorKind.JOB and change.text is UNSET
+    if (change.text is not UNSET or change.evidence is not UNSET) and not moves_evidence:
+        after["stale_at"] = None
     if change.sensitivity is not None:
         sensitivity = _enum_member(Sensitivity, change.sensitivity, "sensitivity")
         # Only the owner may declare a sensitive memory normal.
@@ -491,6 +497,7 @@ def _promote(change: changes.Promote, before: Record, context: ChangeContext) ->
         stability=Stability.PERMANENT,
         expires_at=None,
         source="promotion",
+        stale_at=None,
         trust=trust_of(context.actor, "promotion", () if context.actor.is_owner else (before.trust,)),
         reinforced_at=context.now,
     )

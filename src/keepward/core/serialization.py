@@ -78,7 +78,7 @@ _READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
         (name, int, from_micros)
         for name in (
             *("created_at", "text_at", "reinforced_at", "updated_at", "occurred_at", "expires_at"),
-            *("valid_from", "valid_until"),
+            *("valid_from", "valid_until", "stale_at"),
         )
     ),
     *((name, int, _share) for name in ("confidence", "importance")),

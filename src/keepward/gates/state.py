@@ -44,7 +44,7 @@ _ENDS = lazy_regex(r"[.!?;:。！？；：]+")
 _PUNCTUATION = lazy_regex(r"[\W_]+")
 #: Fields of an upsert that do not make it a new statement.
 _METADATA_FIELDS = (
-    *("text_by", "text_at", "updated_at", "reinforced_at", "expires_at", "occurred_at", "session"),
+    *("text_by", "text_at", "updated_at", "reinforced_at", "expires_at", "occurred_at", "session", "stale_at"),
     *("source", "trust", "heard", "confidence"),
 )
 #: Actors who may state again what has ended.

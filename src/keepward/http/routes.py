@@ -239,7 +239,7 @@ TAGS: Mapping[str, str] = {
     "browse": "facets activity sources news users projects lineage",
     "review": "pending proposal approve amend reject reopen approve_many reject_many notices",
     "tokens": "tokens create_token revoke_token",
-    "upkeep": "feedback train_reranker verify settings rebuild reindex doctor jobs run_jobs merge_candidates",
+    "upkeep": "feedback train_reranker check verify settings rebuild reindex doctor jobs run_jobs merge_candidates",
     "write": "remember remember_many add merge forget_many plan_forget_matching forget_matching revise forget append "
     "move archive restore reinforce promote supersede update_identity propose",
 }

@@ -25,8 +25,10 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from keepward.core.brief import shorten
 from keepward.core.change import BOOKKEEPING, Archive, Change, Expire, Insert, Replace, Retire
 from keepward.core.commit import Reason
+from keepward.core.evidence import SourceCheck, SourceState, how_changed, revised_text
 from keepward.core.job import Alike
 from keepward.core.memory import (
     Access,
@@ -42,7 +44,8 @@ from keepward.core.memory import (
     round_share,
 )
 from keepward.core.policy import Policy, access_for
-from keepward.core.principals import Trust, branch_of
+from keepward.core.principals import Actor, Trust, branch_of
+from keepward.core.proposal import Proposal
 from keepward.core.query import EVERYTHING, Filter
 from keepward.core.quotes import FOLLOW, LINES, QUOTE, lines_by_source, quotes_metadata
 from keepward.core.value import to_micros
@@ -70,6 +73,8 @@ MAX_EXPIRED = 20_000
 MAX_RECENT = 5_000
 #: Most proposals about the owner's memories that are pending at a time.
 MAX_PENDING = 20
+#: Characters of a reason that says how a source changed.
+MAX_REASON = 900
 #: Most sources of one summary, and most of their tags and evidence; the shape gate allows a few more.
 MAX_SOURCES = 50
 #: Most working notes of one summary.
@@ -276,6 +281,41 @@ def _unused_facts(context: JobContext) -> list[Record]:
     ids = context.reader.unused_facts(context.tenant, now, before=before, importance=importance)
     # What a person restored is left alone.
     return [record for record in context.modifiable(ids[:MAX_EXPIRED]) if not context.was_restored(record)]
+
+
+def stale_proposals(
+    reader: StoreReader, tenant: str, found: SourceCheck, proposer: Actor
+) -> Iterator[tuple[Change, str]]:
+    """Yield what to ask about memories whose source changed: a revision if one word differs, or else a retirement.
+
+    What was proposed since it changed, pending or rejected, is not asked again, and at most ``MAX_PENDING`` wait.
+    """
+    states: dict[str, SourceState] = {}
+    for state in found:
+        if state.state in {"changed", "missing"}:
+            states.setdefault(state.memory, state)
+    proposals = reader.documents(Proposal, tenant)
+    queue = [item for name in ("pending", "rejected") for item in proposals.list(state=name, actor=proposer)]
+    room = MAX_PENDING - sum(item.state == "pending" for item in queue)
+    records = reader.records(tenant, sorted({*states} & {*found.stale})).records
+    for record in records:
+        asked = any(
+            record.id in item.base and item.created_at >= (record.stale_at or item.created_at) for item in queue
+        )
+        if asked or room <= 0 or record.stale_at is None or record.tier is Tier.CORE or record.kind is Kind.IDENTITY:
+            continue
+        room -= 1
+        state = states[record.id]
+        how = how_changed(state)
+        reason = f"its source {state.reference} {'is missing' if state.state == 'missing' else 'changed'}"
+        reason = shorten(f"{reason}{': ' if how else ''}{how}", MAX_REASON)
+        revised = None
+        if state.before is not None and state.after is not None:
+            revised = revised_text(record.text, state.before, state.after)
+        if revised is not None:
+            yield Replace(id=record.id, text=revised, if_version=record.version), reason
+        else:
+            yield Retire(id=record.id, if_version=record.version), reason
 
 
 def compact(context: JobContext) -> Iterator[ProposedBatch]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +15,9 @@ from keepward.core.commit import Reason
 from keepward.core.journal import Fault
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.principals import branch_of
+from keepward.core.proposal import Quarantined
 from keepward.core.query import Feedback, Filter
-from keepward.errors import KeepwardError
+from keepward.errors import Conflict, KeepwardError, NotFound
 from keepward.jobs import planners
 from keepward.jobs.pacing import Pace
 from keepward.jobs.planners import JobContext, ProposedBatch
@@ -26,6 +28,8 @@ from keepward.services.request_context import RequestContext
 from keepward.services.review import decisions
 from keepward.services.review.feedback import learn_importance
 from keepward.services.writing import blobs
+from keepward.services.writing.freshness import check_sources
+from keepward.services.writing.write import propose
 from keepward.storage.sql import prefix_range
 
 #: Most faults of an audit that a receipt names; the count includes all.
@@ -75,6 +79,19 @@ def _embed(context: RequestContext, tally: RunCounts, keep_lease: Callable[[], N
         tally.counts["embedded"] += reindex(context, batch=_EMBEDDING_BATCH, before_batch=keep_lease)
     else:
         sync_database_index(context.engine, context.tenant, keep_lease)
+
+
+def _check_sources(context: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    found = check_sources(context, before_part=keep_lease)
+    tally.counts.update(checked=found.checked, marked=len(found.marked), cleared=len(found.cleared))
+    for change, reason in planners.stale_proposals(context.store, context.tenant, found, context.actor):
+        keep_lease()
+        quarantine = (Reason(gate="sources", code="source_changed", detail=f"{reason}: a person decides"),)
+        with suppress(NotFound, Conflict):
+            outcome = propose(context, [change], reason=reason, kind="job", quarantine_reasons=quarantine)
+            if isinstance(outcome, Quarantined):
+                tally.proposals += (outcome.item.id,)
+                tally.counts["proposed"] += 1
 
 
 def _learn(context: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
@@ -215,6 +232,13 @@ JOBS = (
         "and asks whether such memories of the owner are needed.",
         counts=("expired", "archived"),
         plan=planners.prune,
+    ),
+    Job(
+        name="check_sources",
+        does="Compares memories with the files, git objects and memories that they cite, flags what is stale, "
+        "and proposes a revision or a retirement.",
+        counts=("checked", "marked", "cleared"),
+        do=_check_sources,
     ),
     Job(
         name="learn_importance",

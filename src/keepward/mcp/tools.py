@@ -132,7 +132,9 @@ def recall(memory: LocalHandle, query: str, **filters: Unpack[RecallFilters]) ->
     for row in hits:
         day = (row.get("occurred_at") or row["text_at"])[:10]
         until = f"until {row['valid_until'][:10]}" if row.get("valid_until") else ""
-        facts = (row["kind"], escape_label(row.get("key") or ""), row["trust"], day, until, row.get("weak") and "weak")
+        stale = row.get("stale_at") and f"its source changed on {row['stale_at'][:10]}"
+        facts = [row["kind"], escape_label(row.get("key") or ""), row["trust"], day, until, stale]
+        facts += ["weak"] if row.get("weak") else []
         lines.append(f"{row['rank']}. {quoted(row['text'])}\n   ({', '.join(filter(None, facts))}; id {row['id']})")
     names = ("used", "notes", "withheld", "head")
     data = {"hits": hits} | {name: to_json(getattr(result, name)) for name in names}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from keepward.core.commit import Head
+from keepward.core.evidence import FoundSource, Reference
 
 
 class Clock(Protocol):
@@ -105,6 +106,13 @@ class IdentityDocument(Protocol):
 
     def __call__(self) -> tuple[str, str] | None:
         """Return its current version and text; None without a document."""
+
+
+class SourceReader(Protocol):
+    """Reads what memories cite outside of the store."""
+
+    def read(self, reference: Reference) -> FoundSource:
+        """Return what a reference of the form ``file`` or ``git`` cites now."""
 
 
 class BlobStore(Protocol):

@@ -55,6 +55,7 @@ _NUMBERS: Final[dict[str, type]] = {
     "position": np.int64,
     "trust": np.int8,
     "sensitive": np.bool_,
+    "fresh": np.bool_,
     "importance": np.float32,
     "created_at": np.int64,
 }
@@ -351,6 +352,7 @@ class Columns:
             self._columns[name].extend(values_of(name))
         self._columns["position"].extend([memory.arrival for memory in memories])
         self._columns["sensitive"].extend([each.sensitivity != "normal" for each in fields])
+        self._columns["fresh"].extend([each.stale_at is None or each.tier == "core" for each in fields])
         self._columns["importance"].extend([each.importance / 10_000 for each in fields])
         for name, missing in _INSTANTS.items():
             self._columns[name].extend([missing if at is None else at for at in values_of(name)])
@@ -438,6 +440,8 @@ class Columns:
         if allowed.hidden:
             rows = self.rows(allowed.hidden)
             mask[rows[rows >= 0]] = False
+        if allowed.fresh:
+            mask &= self["fresh"]
         if allowed.ids is not None:
             rows, among = self.rows(allowed.ids), np.zeros(len(self), dtype=np.bool_)
             among[rows[rows >= 0]] = True

@@ -47,7 +47,7 @@ LAYOUT: Final = 2
 _MAX_CACHED_FILTERS: Final = 8
 _ASKS, _PREFERENCE = map(term_hash, (QUESTION_TERM, PREFERENCE_TERM))
 _DEAD_ROWS: Final = 1_024
-#: Means the present in the key of a cached mask, which is valid until something begins or ends.
+#: The present, in the key of a cached mask, which is valid until something begins or ends.
 _PRESENT: Final = -1 << 63
 
 

@@ -194,7 +194,7 @@ def _factors(matrix: Doubles) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutResult:
-    """Result of three orders on feedback that did not train: shares of pairs in the right order, 0..1; a tie counts half."""
+    """Result of three orders on feedback that did not train: shares of pairs in the right order; a tie is half."""
 
     feedbacks: int = 0
     pairs: int = 0

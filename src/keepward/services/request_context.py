@@ -11,7 +11,7 @@ from keepward.core.principals import Actor
 from keepward.core.reducer import ChangeContext
 from keepward.errors import Unauthorised
 from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
-from keepward.ports.world import BlobStore, Clock, ErasureList, IdentityDocument, IdSource
+from keepward.ports.world import BlobStore, Clock, ErasureList, IdentityDocument, IdSource, SourceReader
 from keepward.services.pending_uses import PendingUses
 from keepward.services.read_taint import ReadTaint
 from keepward.services.search.index_cache import IndexCache
@@ -78,6 +78,8 @@ class Engine:
     erasures: ErasureList | None = None
     #: Starts maintenance.
     wake: MaintenanceTrigger = lambda *, wrote: None
+    #: Reads cited files and git objects; None for a store that reads none.
+    sources: SourceReader | None = None
     #: Blobs next to the store; None for a copy that is opened for reading only.
     blobs: BlobStore | None = None
 

@@ -32,6 +32,7 @@ from msgspec.structs import replace
 
 from keepward.core.blob import StoredBlob
 from keepward.core.commit import EventPosition, Receipt
+from keepward.core.evidence import CitedSources
 from keepward.core.job import JobRow
 from keepward.core.json_form import decode, encode, from_json
 from keepward.core.principals import StoredToken, Trust, principal_of
@@ -110,13 +111,14 @@ class ReceiptArtefact(NamedTuple):
 
 
 #: Documents with a type of their own.
-DocumentValue: TypeAlias = Proposal | Feedback | StoredToken | JobRow | StoredBlob | ReceiptArtefact
+DocumentValue: TypeAlias = Proposal | Feedback | StoredToken | JobRow | StoredBlob | CitedSources | ReceiptArtefact
 KINDS: dict[type[Any], str] = {
     Proposal: "proposals",
     Feedback: "feedback",
     StoredToken: "tokens",
     JobRow: "jobs",
     StoredBlob: "blobs",
+    CitedSources: "sources",
     ReceiptArtefact: "artefacts",
 }
 _T = TypeVar("_T", bound=DocumentValue)
@@ -183,6 +185,8 @@ def document_of(value: DocumentValue) -> StoredDocument:
             name, until = value.job, value.until
         case StoredBlob():
             name, at = value.blob.ref, value.at
+        case CitedSources():
+            name, at = value.id, value.at
         case ReceiptArtefact():
             name = f"{value.kind}/{value.version}"
     began, ends = 0 if at is None else to_micros(at), None if until is None else to_micros(until)

@@ -176,6 +176,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 -- set_listed_vectors --
 UPDATE listed SET model = ?, recipe = ? WHERE tenant = ? AND arrival = ?;
 
+-- citing_between --
+-- Memories whose evidence begins in a range.
+SELECT DISTINCT id FROM links WHERE tenant = :tenant AND kind = 'evidence' AND name >= :low AND name < :high;
+
 -- drop_links --
 DELETE FROM links WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 

@@ -21,6 +21,7 @@ from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from keepward.core.commit import Head
+from keepward.core.evidence import CHECKED_FORMS
 from keepward.core.memory import Record, Status
 from keepward.core.principals import Trust
 from keepward.core.query import Filter
@@ -158,6 +159,12 @@ class MemoryReads(Snapshot):
     def citing(self, tenant: str, names: Collection[str]) -> list[str]:
         """Return the sorted ids of memories whose newest version cites one of these names as evidence."""
         return self._linked(tenant, "evidence", names)
+
+    def citing_sources(self, tenant: str) -> list[str]:
+        """Return the sorted ids of memories whose newest version cites a source that a check can read."""
+        ranges = [prefix_range(form) for form in CHECKED_FORMS]
+        found = {name for each in ranges for (name,) in self._run("citing_between", tenant, **each)}
+        return sorted(found)
 
     def with_traits(self, tenant: str, traits: Collection[bytes]) -> list[str]:
         """Return the sorted ids of memories, in any status, whose newest text has one of some traits."""

@@ -62,7 +62,7 @@ _PRIME = (1 << 127) - 1
 #: Names of the counts of checked rows.
 _COUNTED = (
     *("commits", "events", "records", "features", "receipts", "proposals", "artefacts", "erased", "usage", "feedback"),
-    *("jobs", "blobs", "tokens", "lineage", "evidence", "aliases", "attachments", "listed", "marks"),
+    *("jobs", "blobs", "tokens", "sources", "lineage", "evidence", "aliases", "attachments", "listed", "marks"),
 )
 #: Rows between two progress reports.
 _REPORT_EVERY_ROWS = 500

@@ -582,7 +582,7 @@ class _InputReader:
         request = self.request
         hidden = record.sensitivity is Sensitivity.SENSITIVE and not request.include_sensitive
         min_trust = self.context.policy.least_trust.get(request.purpose, Trust.UNKNOWN)
-        shown = record.is_live(self.at.now) and record.holds_at(self.holding_at)
+        shown = record.is_live(self.at.now) and record.holds_at(self.holding_at) and record.may_guide(request.purpose)
         return not hidden and record.effective_trust >= min_trust and shown
 
     def _choose(self, hits: Sequence[IndexHit], chosen: _Chosen, objective: str) -> None:

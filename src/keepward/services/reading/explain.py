@@ -36,7 +36,7 @@ _INCLUSION_REASONS = {
 #: Fields of a memory that decide on its line, section or position in a context.
 _LINE_FIELDS = (
     *("text", "key", "kind", "tier", "scope", "status", "speaker", "occurred_at", "trust", "heard", "sensitivity"),
-    *("stability", "content_type", "expires_at", "valid_from", "valid_until"),
+    *("stability", "content_type", "expires_at", "valid_from", "valid_until", "stale_at"),
 )
 
 

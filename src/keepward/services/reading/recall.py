@@ -260,6 +260,7 @@ def rank(
     allowed = replace(
         filters,
         now=now,
+        fresh=gated and purpose != "answer",
         valid_at=None if any_time else now if filters.valid_at is None else filters.valid_at,
         include_sensitive=filters.include_sensitive or not gated,
         min_trust=max(int(context.policy.least_trust[purpose]) if gated else 0, int(min_trust)),

@@ -45,6 +45,7 @@ from keepward.services.request_context import RequestContext
 from keepward.services.tokens import may_be_same_person
 from keepward.services.transaction import StepList, Transaction, transact
 from keepward.services.writing.following import followers, following_reason, following_steps, without_forgotten_sources
+from keepward.services.writing.freshness import record_sources
 from keepward.services.writing.staged import StagedState, evaluate
 from keepward.services.writing.tombstones import blocked_by_erasure
 
@@ -182,7 +183,9 @@ def approve(context: RequestContext, proposal_id: str, *, digest: str | None = N
         _check_still_allowed(context, item, steps)
         return _approval(context, item, steps, item.reasons)
 
-    return _close_if_unapprovable(context, lambda: transact(context, decide, _apply_approval, decide_first=True))
+    approved = _close_if_unapprovable(context, lambda: transact(context, decide, _apply_approval, decide_first=True))
+    record_sources(context, [Step(op="approve", before=None, after=record) for record in approved.records])
+    return approved
 
 
 def _approvable_steps(
@@ -572,9 +575,11 @@ def _rebase_steps(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[
     for step in steps:
         before, after = latest.get(step.after.id), step.after
         if before is not None and step.before is not None:
+            # A new text is no longer stale.
+            unread = () if before.text != step.after.text else ("stale_at",)
             learned = {
                 name: getattr(before, name)
-                for name in ("importance", "reinforced_at")
+                for name in ("importance", "reinforced_at", *unread)
                 if getattr(step.after, name) == getattr(step.before, name)
             }
             after = replace(step.after, version=before.version + 1, **learned)

@@ -230,6 +230,6 @@ def _as_text(name: str, value: object) -> str | None:
         return None
     if name in {"confidence", "importance"} and isinstance(value, int):
         return f"{value / 10_000:g}"
-    if name in {"expires_at", "occurred_at", "valid_from", "valid_until"} and isinstance(value, int):
+    if name in {"expires_at", "occurred_at", "valid_from", "valid_until", "stale_at"} and isinstance(value, int):
         return from_micros(value).isoformat()
     return escape_invisible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

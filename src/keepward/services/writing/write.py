@@ -70,6 +70,7 @@ from keepward.services.writing.following import (
     review_reasons,
     without_forgotten_sources,
 )
+from keepward.services.writing.freshness import record_sources
 from keepward.services.writing.staged import (
     StagedState,
     ask_identity,
@@ -120,7 +121,7 @@ class EvaluatedProposal:
     #: By memory id, the trust that its writer gives a text which is known with less.
     lowered: dict[str, Trust] = field(default_factory=dict)
     #: By id of a new memory, why it is stored without its key.
-    unkeyed: dict[str, str] = field(default_factory=dict)
+    other_times: dict[str, str] = field(default_factory=dict)
     #: Findings of the redactor by text; a second evaluation reuses them.
     personal_data: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest version that the steps build on, by memory id; 0 for a new memory.
@@ -312,6 +313,7 @@ def store_proposal(
 
     ``decide`` judges the changes on the state that its context reads.
     """
+    committed: list[Step] = []
 
     def store(transaction: Transaction, evaluated: EvaluatedProposal) -> list[Outcome]:
         stored: CommitResult | None = None
@@ -328,11 +330,14 @@ def store_proposal(
             if decision == "refuse":
                 return _refuse(transaction, reasons, operations)
             if decision == "same":
-                return _duplicate(transaction, items[-1], reasons, confirm=evaluated.atomic)
+                repeated = _duplicate(transaction, items[-1], reasons, confirm=evaluated.atomic)
+                committed.append(Step(op="reinforce", before=items[-1].existing, after=repeated.records[0]))
+                return repeated
             if decision == "quarantine":
                 base = {step.after.id: evaluated.base[step.after.id] for step in steps}
                 return _quarantine(transaction, steps, base, items[-1].reason, reasons)
             result = stored or commit(items, reasons)
+            committed.extend(steps)
             records = tuple(
                 VisibleReader(context).own_step(step).after
                 for step in steps
@@ -353,6 +358,7 @@ def store_proposal(
         return store(Transaction(context, _NO_WRITER), decide(context))
     decide_first = context.asks_models or len(operations) > EVALUATE_FIRST_FROM
     outcomes = transact(context, decide, store, decide_first=decide_first, on_snapshot=True)
+    record_sources(context, committed)
     if any(reason.gate == "erased" for outcome in outcomes for reason in outcome.reasons):
         guesses.add_guesses(len(operations))
     return outcomes
@@ -523,7 +529,7 @@ def _apply_change(
         change = replace(change, by=evaluated.staged_state.renamed.get(change.by, change.by))
     before = record_before(context, change, evaluated.staged_state)
     if isinstance(change, Insert) and before is not None and _is_of_another_time(context, change, before):
-        evaluated.unkeyed[change.id] = f"the key `{change.key}` has the value that is valid now ({before.id})"
+        evaluated.other_times[change.id] = f"the key `{change.key}` has a value that holds now ({before.id})"
         change, before = replace(change, key=None, if_version=None), None
     if isinstance(change, Supersede):
         change = replace(change, by=newest_record(context, change.by, evaluated.staged_state).id)
@@ -649,8 +655,8 @@ def _notes_on_text(proposed: Record, evaluated: EvaluatedProposal, decision: pip
     if proposed.id in evaluated.lowered and decision != "same":
         detail = f"the same text is known with less trust: it has the trust `{proposed.trust.label}`"
         yield Reason(gate="authority", code="known_text", detail=detail)
-    if proposed.id in evaluated.unkeyed and decision != "same":
-        detail = f"{evaluated.unkeyed[proposed.id]}: this one is a second memory, without a key"
+    if proposed.id in evaluated.other_times and decision != "same":
+        detail = f"{evaluated.other_times[proposed.id]}: this one is stored without a key"
         yield Reason(gate="shape", code="of_another_time", detail=detail)
 
 
