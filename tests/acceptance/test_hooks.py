@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from keepward import Actor, Memory
+from keepward import Actor, Memory, Policy
 from keepward.hooks.event_handler import START_BUDGET_TOKENS, DeliveredIds, handle_event
 from keepward.hooks.events import CLIENTS, HookEvent, parse_event
 
@@ -293,3 +294,55 @@ def test_a_file_that_was_damaged_is_as_good_as_none(memory, seen, tmp_path):
     for each in (tmp_path / "sessions").iterdir():
         each.write_text("{")
     assert "db-7" in handle_event(memory, event("prompt", prompt="What is the deploy target?"), seen)
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "app"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "conf.py").write_text("HOST = 'db-7'\nPORT = 8080  # public\n")
+    return folder
+
+
+def prompt_of(client, folder, prompt, **more):
+    names = {"claude": "UserPromptSubmit", "cursor": "beforeSubmitPrompt"}
+    given = {"session_id": "s1", "cwd": str(folder), "prompt": prompt, "hook_event_name": names[client], **more}
+    return parse_event(CLIENTS[client], "prompt", json.dumps(given))
+
+
+@pytest.mark.parametrize(
+    ("client", "prompt", "more"),
+    [
+        ("claude", "Remember that the service of @src/conf.py listens on port 8080.", {}),
+        ("claude", "Remember that the service listens on port 8080. See @src/conf.py", {}),
+        (
+            "cursor",
+            "Remember that the service listens on port 8080.",
+            {"attachments": [{"type": "file", "file_path": "{folder}/src/conf.py"}, {"type": "rule"}, 7]},
+        ),
+    ],
+)
+def test_what_is_kept_of_a_prompt_cites_the_file_that_it_names(tmp_path, seen, project, client, prompt, more):
+    more = json.loads(json.dumps(more).replace("{folder}", str(project)))
+    given = {"embedder": None, "policy": Policy(evidence_roots=(str(project),)), "config_dir": tmp_path / "c"}
+    with Memory.open(tmp_path / "m.db", actor=Actor.operator(), **given) as owner:
+        agent = owner.as_actor(Actor.agent("claude"))
+        handle_event(agent, prompt_of(client, project, prompt, **more), seen)
+        (fact,) = owner.list_memories(kinds=["fact"])
+        cited = [each for each in fact.evidence if each.startswith("file:")]
+        assert [each.partition("#")[2] for each in cited] == ["PORT = 8080 # public"]
+        assert owner.check() == []
+        (project / "src" / "conf.py").write_text("HOST = 'db-7'\nPORT = 9090  # public\n")
+        assert owner.check().stale == (fact.id,)
+        assert "(its source changed on " in owner.context("Which port does the service listen on?").text
+
+
+@pytest.mark.parametrize("roots", [(), ("/nowhere",)])
+def test_no_file_is_cited_that_the_owner_did_not_accept(tmp_path, seen, project, roots):
+    with Memory.open(
+        ":memory:", actor=Actor.agent("claude"), embedder=None, policy=Policy(evidence_roots=roots)
+    ) as mem:
+        prompt = "Remember that the service of @src/conf.py listens on port 8080."
+        handle_event(mem, prompt_of("claude", project, prompt), seen)
+        (fact,) = mem.list_memories(kinds=["fact"])
+        assert [each for each in fact.evidence if each.startswith("file:")] == []

@@ -15,15 +15,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from keepward import durable
 from keepward.conversation import propose_summaries
+from keepward.core.evidence import line_about, parse_reference
 from keepward.core.value import load_json
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.memory import request_context_of
 from keepward.services.reading.session_start import MAX_REPLY_LENGTH, last_reply, session_start
+from keepward.services.writing.ingest import add
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -119,12 +122,36 @@ def _on_prompt(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str
     context = memory.memory_block(query, budget_tokens=PROMPT_BUDGET_TOKENS, seen=sorted(delivered.of(event.session)))
     delivered.add(event.session, _ids(context))
     if len(prompt) <= MAX_PROMPT_LENGTH:
-        added = memory.add([{"role": "user", "content": prompt}], session=event.session)
+        added = add(
+            request_context_of(memory),
+            [{"role": "user", "content": prompt}],
+            session=event.session,
+            evidence_of=partial(_file_evidence, memory, event),
+        )
         # The model already sees the messages of its own session.
         delivered.add(
             event.session, [record.id for outcome in (*added.turns, *added.facts) for record in outcome.records]
         )
     return context.text
+
+
+def _file_evidence(memory: Memory, event: HookEvent, text: str) -> tuple[str, ...]:
+    """Return what a fact cites of the files that its prompt names: the line with its numbers and names.
+
+    A file without such a line, or outside of the accepted folders, is not cited.
+    """
+    sources = request_context_of(memory).engine.sources
+    found: list[str] = []
+    for name in event.files if sources is not None else ():
+        # A path relative to an accepted folder stays valid on another machine.
+        for path in (name, str(PurePath(event.folder) / name)):
+            reference = parse_reference(f"file:{path}")
+            source = None if reference is None or sources is None else sources.read(reference)
+            if source is not None and source.text is not None:
+                if (line := line_about(source.content, text)) is not None:
+                    found.append(f"file:{path}#{line}")
+                break
+    return tuple(found)
 
 
 def _on_reply(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> None:

@@ -7,7 +7,8 @@ text to the model's input: it blocks nothing and changes no prompt.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal, get_args
@@ -56,6 +57,9 @@ CLIENTS: Mapping[str, ClientFormat] = {
         ),
     )
 }
+#: Most files of one event.
+MAX_FILES = 8
+_MENTION = re.compile(r"""(?<!\S)@(?:"([^"\n]+)"|((?:~|[A-Za-z]:)?[\w./\\-]*[\w/]))""")
 _SESSION = ("session_id", "conversation_id", "sessionId")
 
 
@@ -72,6 +76,8 @@ class HookEvent:
     project: str = ""
     #: The text that the user typed.
     prompt: str = ""
+    #: Paths of the files that the prompt names or that are attached to it, relative to the folder or absolute.
+    files: tuple[str, ...] = ()
     #: The message of the assistant.
     reply: str = ""
     #: Whether the model no longer sees the text added earlier: the session is new or was compacted.
@@ -108,6 +114,7 @@ def parse_event(client: ClientFormat, what: str, data: str) -> HookEvent | None:
         folder=folder,
         project=PurePath(folder).name,
         prompt=_text(given, "prompt"),
+        files=tuple(_files(given)),
         reply=_text(given, client.reply) if client.events[name] == "reply" else "",
         afresh=_text(given, "source") != "resume",
         adds=name in client.adds,
@@ -123,6 +130,18 @@ def format_answer(client: ClientFormat, event: HookEvent, text: str) -> str:
     if client.name == "cursor":
         return json.dumps({"additional_context": text})
     return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+
+
+def _files(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the files that a prompt names as ``@src/conf.py``, and those that Cursor attaches to it."""
+    names = [quoted or plain.rstrip(".") for quoted, plain in _MENTION.findall(_text(given, "prompt"))]
+    attached = given.get("attachments")
+    names += [
+        _text(each, "file_path") or _text(each, "filePath")
+        for each in (attached if isinstance(attached, list) else ())
+        if isinstance(each, dict) and each.get("type") == "file"
+    ]
+    yield from list(dict.fromkeys(name for name in names if name))[:MAX_FILES]
 
 
 def _text(args: Mapping[str, Any], key: str) -> str:

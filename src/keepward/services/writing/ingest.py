@@ -30,6 +30,8 @@ from keepward.services.request_context import RequestContext
 from keepward.services.writing.splitter import UnusableItem, split_item
 from keepward.services.writing.write import propose_each
 
+#: Returns evidence for a text.
+EvidenceOf = Callable[[str], Sequence[str]]
 #: Importance of what is stored automatically: no person said that it matters.
 AUTOMATIC_IMPORTANCE: Final = 0.4
 #: Messages in one commit.
@@ -75,11 +77,13 @@ def add(
     extract: bool = True,
     subject: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    evidence_of: EvidenceOf = lambda _: (),
     **extra: Any,
 ) -> Added:
     """Add messages in their order, and propose the facts in them; ``session`` is the conversation.
 
-    ``on_progress`` is called with (done, total) after each hundred.
+    ``on_progress`` is called with (done, total) after each hundred. ``evidence_of`` returns evidence for the text of a
+    fact, in addition to its message.
 
     Raises:
         InvalidInput: one of them is not a message; nothing was stored.
@@ -113,7 +117,7 @@ def add(
         notes += [detail for detail in missing if detail not in notes]
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
-            new_facts, fact_notes = propose_facts(context, stored, subject or user_of(context.scope))
+            new_facts, fact_notes = propose_facts(context, stored, subject or user_of(context.scope), evidence_of)
             notes += [note for note in fact_notes if note not in notes]
             facts += new_facts
         if on_progress is not None:
@@ -186,7 +190,10 @@ def _events(
 
 
 def propose_facts(
-    context: RequestContext, stored: Sequence[Record], subject: str | None
+    context: RequestContext,
+    stored: Sequence[Record],
+    subject: str | None,
+    evidence_of: EvidenceOf = lambda _: (),
 ) -> tuple[list[Outcome], list[str]]:
     """Propose the facts in stored messages of one session; return the outcomes, and notes on what was left out.
 
@@ -235,7 +242,7 @@ def propose_facts(
             occurred_at=record.occurred_at,
             source="extracted",
             derived_from=(record.id,),
-            evidence=(record.id,),
+            evidence=(record.id, *evidence_of(fact.text)),
             confidence=fact.confidence,
             importance=fact.importance,
             metadata={"quote": fact.quote},
