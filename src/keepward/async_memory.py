@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from keepward.core.commit import Commit, Event
+    from keepward.shadow import Shadow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -287,6 +288,10 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
     def session(self, name: str, *, subject: str | None = None) -> AsyncConversation:
         """Return a conversation with this name; its messages are added as they come. See ``Conversation``."""
         return AsyncConversation(self._target.session(name, subject=subject), self._threads)
+
+    def shadow(self, host: Callable[P, T], *, budget_tokens: int | None = None) -> Shadow[P, T]:
+        """Try Keepward next to a host's own memory, as ``Memory.shadow`` does, in the caller's thread."""
+        return self._target.shadow(host, budget_tokens=budget_tokens)
 
     def draft(self, *, reason: str = "", session: str | None = None) -> AsyncDraft:
         """Collect changes in an ``async with`` block and propose them together at its end. An error discards them."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -59,10 +59,14 @@ if TYPE_CHECKING:
     from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
     from keepward.services.request_context import Engine, RequestContext
+    from keepward.shadow import Shadow
     from keepward.storage.server_state import SharedState
 
 _log = logging.getLogger(__name__)
 _ACTOR = "an actor is, for example, Actor.user('ana') or Actor.operator('ana')"
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -368,6 +372,25 @@ class Memory(LocalHandle, Tools):
         from keepward.services.review.edits import new_memory
 
         return Draft(self.propose, reason, session, lambda text, given: new_memory(self._context, text, given))
+
+    def shadow(self, host: Callable[P, T], *, budget_tokens: int | None = None) -> Shadow[P, T]:
+        """Try Keepward next to a host's own memory: ``host`` returns what the host adds to a prompt.
+
+        Call the result as ``host``; it returns the host's answer, byte for byte, and its errors are those of the host.
+        The first text among the arguments is the objective of a context that reaches no model: it counts no use and
+        has no receipt. ``capture(messages)`` stores what was said; ``report()`` says what Keepward would have added.
+
+        Example:
+            >>> search = memory.shadow(host.search)
+            >>> prompt = search("Where do we deploy?")  # the host's own
+            >>> print(search.text)  # what Keepward would have added
+            >>> print(search.report())
+        """
+        from keepward.services.reading.contexts import ContextRequest, compile_unrecorded
+        from keepward.shadow import Shadow
+
+        request = ContextRequest(budget_tokens=budget_tokens)
+        return Shadow(self, host, lambda query: compile_unrecorded(self._context, query, request))
 
     def proposed_steps(self, item: Proposal) -> list[ProposedStep]:
         """Return what an approval would store, byte for byte, with every invisible character escaped."""

@@ -29,6 +29,7 @@ LOCAL = {
     "recover",
     "restore_backup",
     "restore_journal",
+    "shadow",
     "tools",
     "with_token",
 }

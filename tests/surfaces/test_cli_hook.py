@@ -328,3 +328,24 @@ def test_log_becomes_private_to_its_user(hook):
 def test_an_event_over_4_mb_is_logged_and_left_out(hook):
     hook("prompt", prompt="a" * (4 << 20))
     assert "at most 4 MB" in log_of_hooks()
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_in_shadow_a_hook_stores_and_adds_nothing(run, hook, monkeypatch, by):
+    run("remember", "The deploy target is db-7", "--as", "operator")
+    monkeypatch.setenv("KEEPWARD_HOOKS", "shadow" if by == "variable" else "")
+    options = ("--shadow",) if by == "option" else ()
+    assert hook("start", *options).out == ""
+    assert hook("prompt", *options, prompt="What is the deploy target of the shop?").out == ""
+    monkeypatch.setenv("KEEPWARD_HOOKS", "")
+    report = run("shadow", "--json").json
+    assert (report["calls"], report["failed"]) == (2, 0)
+    assert [each["text"] for each in report["memories"]] == ["The deploy target is db-7"]
+    assert run("status", "--as", "operator", "--json").json["by_kind"] == {"event": 1, "fact": 1}
+    assert run("shadow", "--clear", "--json").json["calls"] == 0
+
+
+def test_a_client_is_connected_in_shadow(run):
+    planned = run("connect", "claude", "--shadow", "--dry-run")
+    assert "hook prompt --client claude" in " ".join(planned.out.split())
+    assert "--shadow" in planned.out

@@ -12,6 +12,7 @@ Late imports: other commands start faster.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import threading
@@ -22,26 +23,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.cli.command import argument, command, option
-from keepward.cli.command_context import CommandContext
+from keepward.cli.command_context import CommandContext, CommandResult
+from keepward.core.json_form import to_json
 from keepward.errors import InvalidInput
 from keepward.hooks import socket_client
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
+    from keepward.shadow import ShadowLog
 
 
 @command(
     argument("EVENT", "start, prompt, reply, compact or end.", "event"),
     option("--client", "The client: claude, codex, gemini, opencode or cursor.", "NAME", default="claude"),
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
+    option("--shadow", "Store, and add nothing; `keepward shadow` says what would have been added."),
 )
-def hook(call: CommandContext, event: str, client: str, name: str | None) -> None:
+def hook(call: CommandContext, event: str, client: str, name: str | None, shadow: bool) -> None:
     """Answer a client's hook. `keepward connect CLIENT --hooks` adds it to the client's settings.
 
     At a session start and at a prompt, it prints the text to add, in the client's format. It stores each prompt as an
     event of the session, and the beginning of the assistant's last message. At compaction and at the end it summarizes
     the session. A running `keepward mcp` of the same agent answers, if there is one. KEEPWARD_HOOKS=off switches hooks
-    off.
+    off, and KEEPWARD_HOOKS=shadow is --shadow.
 
     The user is your login. The project is the repository of the event's folder; memories of other projects are not
     shown. `--scope /` uses one scope for all projects.
@@ -50,13 +54,38 @@ def hook(call: CommandContext, event: str, client: str, name: str | None) -> Non
         return
     try:
         with _time_limit(call, event):
-            sys.stdout.write(_reply(call, event, client, name or client))
+            sys.stdout.write(_reply(call, event, client, name or client, shadow=shadow))
             sys.stdout.flush()
     except Exception as fault:  # noqa: BLE001  (1)
         socket_client.append_log(call.environ, f"{event} {client}: {type(fault).__name__}: {fault}")
 
 
-def _reply(call: CommandContext, event: str, client: str, agent: str) -> str:
+@command(option("--clear", "Delete the record of past calls."))
+def shadow(call: CommandContext, clear: bool) -> CommandResult:
+    """Say what hooks with --shadow would have added: calls, tokens, and the most frequent memories.
+
+    Such hooks store as others do, and the model reads nothing of Keepward. `keepward connect CLIENT --hooks --shadow`
+    adds them; without --shadow they add to prompts from then on.
+    """
+    from keepward.shadow import report_of
+
+    log = _shadow_log(call)
+    if clear:
+        log.clear()
+    report = report_of(call.memory("decide"), log.calls())
+    hint = () if report.calls else ("no hook ran in shadow yet: keepward connect CLIENT --hooks --shadow",)
+    return CommandResult(to_json(report), messages=hint)
+
+
+def _shadow_log(call: CommandContext) -> ShadowLog:
+    from keepward.settings import config_folder
+    from keepward.shadow import ShadowLog
+
+    name = hashlib.sha256(f"{call.url}\n{call.tenant or 'default'}".encode()).hexdigest()[:32]
+    return ShadowLog(config_folder(call.environ) / "run" / "shadow" / f"{name}.jsonl")
+
+
+def _reply(call: CommandContext, event: str, client: str, agent: str, *, shadow: bool) -> str:
     data = sys.stdin.read(socket_client.MAX_EVENT_BYTES + 1)
     if len(data.encode()) > socket_client.MAX_EVENT_BYTES:
         raise InvalidInput(socket_client.TOO_LARGE)
@@ -65,8 +94,9 @@ def _reply(call: CommandContext, event: str, client: str, agent: str) -> str:
         call.scope or (scope if scope != "/" else None), call.user, call.project
     )
     call = replace(call, scope=scope or "/", user=user, project=project)
+    log = _shadow_log(call) if shadow or socket_client.is_shadow(call.environ) else None
     path = _socket(call, agent, (scope, user, project))
-    connection = socket_client.connect(str(path), socket_client.EVENT_TIMEOUT_S)
+    connection = socket_client.connect(str(path), socket_client.EVENT_TIMEOUT_S) if log is None else None
     request = socket_client.encode_request(event, client, data.encode())
     answer = socket_client.request(connection, request) if connection else None
     if answer is not None:
@@ -74,7 +104,9 @@ def _reply(call: CommandContext, event: str, client: str, agent: str) -> str:
     # A hook has no time for the jobs that are due.
     environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off", "KEEPWARD_TOKEN": ""}
     with replace(call, quiet=True, user=None, project=None, actor=f"agent:{agent}", environ=environ) as quiet:
-        return _handle_event(call, lambda: _open_as_agent(call, quiet, agent), event, client, str(Path.cwd()), data)
+        return _handle_event(
+            call, lambda: _open_as_agent(call, quiet, agent), event, client, str(Path.cwd()), data, log
+        )
 
 
 def _open_as_agent(call: CommandContext, quiet_call: CommandContext, agent: str) -> Memory:
@@ -92,7 +124,13 @@ def _open_as_agent(call: CommandContext, quiet_call: CommandContext, agent: str)
 
 
 def _handle_event(
-    call: CommandContext, open_memory: Callable[[], Memory], kind: str, client_name: str, folder: str, data: str
+    call: CommandContext,
+    open_memory: Callable[[], Memory],
+    kind: str,
+    client_name: str,
+    folder: str,
+    data: str,
+    log: ShadowLog | None = None,
 ) -> str:
     """Handle an event; return the answer to its client. The store is opened after the event is parsed.
 
@@ -116,7 +154,7 @@ def _handle_event(
     memory = open_memory()
     scope = replace(call, scope=memory.scope).named_scope_in(event.folder or folder) or memory.scope
     memory = memory.at(scope=scope) if is_within_scope(scope, memory.scope) else memory
-    return events.format_answer(client, event, handle_event(memory, event, delivered))
+    return events.format_answer(client, event, handle_event(memory, event, delivered, log))
 
 
 def serve_hooks(call: CommandContext, memory: Memory) -> AbstractContextManager[object]:

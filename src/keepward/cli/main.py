@@ -43,7 +43,7 @@ with fewer rights.
 #: without a module is that of an operation, whose command takes its arguments and prints its result.
 SECTIONS = {
     "Start": "store.init model.model demo.demo store.status",
-    "Serve": "serve.serve serve.open_ serve.mcp serve.connect hook.hook",
+    "Serve": "serve.serve serve.open_ serve.mcp serve.connect hook.hook hook.shadow",
     "Propose": "memories.remember backup.add memories.revise memories.move promote memories.merge "
     "reinforce memories.block memories.forget supersede archive restore "
     "memories.blob memories.identity",

@@ -9,7 +9,7 @@ from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.embedding import model_files
 from keepward.errors import InvalidInput
 
-#: Size of the download, as told before it.
+#: Size of the download, as shown before it.
 DOWNLOAD = f"{round(model_files.PACKAGE_BYTES / 1e6)} MB"
 
 

@@ -18,6 +18,7 @@ import msgspec
 from keepward.cli.command import argument, command, option
 from keepward.cli.command_context import CommandContext, CommandResult, login_name, named_actor, owner_token
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.hooks.socket_client import SHADOW_OPTION
 from keepward.locations import DatabaseUrl
 
 if TYPE_CHECKING:
@@ -288,6 +289,7 @@ def _list_tools(tools: ToolSet) -> CommandResult:
         "--hooks",
         "Also add hooks, which recall and remember at session starts, prompts, replies, compactions and ends.",
     ),
+    option("--shadow", "As --hooks, but add nothing to prompts; `keepward shadow` says what they would add."),
     option("--shared", "Use one scope for all projects. [default: one scope per repository, for your login]"),
     option("--remove", "Remove the entry and the hooks, and revoke the token."),
     option("--dry-run, --print", "Show the change and write nothing; tokens are masked.", name="dry_run"),
@@ -301,6 +303,7 @@ def connect(
     expires: str | None,
     no_token: bool,
     hooks: bool,
+    shadow: bool,
     shared: bool,
     remove: bool,
     dry_run: bool,
@@ -343,7 +346,7 @@ def connect(
         return clients.plan_connect(chosen, path, command_line, _config_dir_environment(call) | token, vendor=vendor)
 
     def change_hooks(*, dry_run: bool) -> dict[str, Any] | None:
-        options = [] if remove else _hook_options(call, name, separation)
+        options = [] if remove else _hook_options(call, name, separation, shadow=shadow)
         return _change_hooks(call, chosen, folder, command_line, options, remove=remove, dry_run=dry_run)
 
     # Hooks are removed even if the entry has to be removed by hand, because they run by themselves.
@@ -351,7 +354,7 @@ def connect(
     # A file that cannot be edited is refused before a token is made.
     change = plan_entry(MASKED_TOKEN if wants_token else "")
     memory = _owner_handle(call, dry_run=dry_run) if wants_token else None
-    if hooks and not remove:
+    if (hooks := hooks or shadow) and not remove:
         change_hooks(dry_run=True)
     reused = _reusable_token(memory, existing.secret, agent) if memory and existing and not expires else None
     issued = (
@@ -399,11 +402,12 @@ def connect(
     return CommandResult(data, partial(_show_connected, title=chosen.title), messages=(*messages, *problems))
 
 
-def _hook_options(call: CommandContext, name: str | None, separation: dict[str, str]) -> list[str]:
+def _hook_options(call: CommandContext, name: str | None, separation: dict[str, str], *, shadow: bool) -> list[str]:
     """Return the options of a hook. It acts as an agent by name, because a command line must not contain a token."""
     scope = separation or {"--scope": call.named_scope or call.settings.scope}
     options = {"--db": call.url, "--tenant": call.tenant, **scope, "--embedder": call.embedder, "--name": name}
-    return [word for flag, value in options.items() if value for word in (flag, value)]
+    words = [word for flag, value in options.items() if value for word in (flag, value)]
+    return [*words, SHADOW_OPTION] if shadow else words
 
 
 def _change_hooks(

@@ -25,8 +25,10 @@ from keepward.core.evidence import line_about, parse_reference
 from keepward.core.value import load_json
 from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.memory import request_context_of
+from keepward.services.reading.contexts import ContextRequest, compile_unrecorded
 from keepward.services.reading.session_start import MAX_REPLY_LENGTH, last_reply, session_start
 from keepward.services.writing.ingest import add
+from keepward.shadow import compile_call
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from keepward.core.compiled import CompiledContext
     from keepward.hooks.events import HookEvent
     from keepward.memory import Memory
+    from keepward.shadow import ShadowLog
 
 #: Token budget at the start of a session, and at a prompt.
 START_BUDGET_TOKENS, PROMPT_BUDGET_TOKENS = 1_500, 600
@@ -83,13 +86,16 @@ class DeliveredIds:
         return self._folder / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
 
 
-def handle_event(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str:
-    """Handle an event; return the text to add to the model's input."""
+def handle_event(memory: Memory, event: HookEvent, delivered: DeliveredIds, shadow: ShadowLog | None = None) -> str:
+    """Handle an event; return the text to add to the model's input.
+
+    With ``shadow`` it is empty: the log gets what would have been added, and no receipt says that a model read it.
+    """
     match event.what:
         case "start":
-            return _on_start(memory, event, delivered)
+            return _on_start(memory, event, delivered, shadow)
         case "prompt":
-            return _on_prompt(memory, event, delivered)
+            return _on_prompt(memory, event, delivered, shadow)
         case "reply":
             _on_reply(memory, event, delivered)
         case "compact" | "end":
@@ -100,27 +106,42 @@ def handle_event(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> s
     return ""
 
 
-def _on_start(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str:
+def _on_start(memory: Memory, event: HookEvent, delivered: DeliveredIds, shadow: ShadowLog | None) -> str:
     if event.afresh:
         delivered.clear(event.session, memory.now)
     elif delivered.of(event.session):
         # The model still sees the context that was added before (2).
         return ""
-    context = session_start(request_context_of(memory), event.session, budget_tokens=START_BUDGET_TOKENS)
+    start = partial(session_start, request_context_of(memory), event.session, budget_tokens=START_BUDGET_TOKENS)
+    if shadow is not None:
+        made = compile_call(memory, "start", partial(start, recorded=False))
+        shadow.add(made)
+        delivered.add(event.session, made.ids)
+        return ""
+    context = start()
     delivered.add(event.session, _ids(context))
     recalled = [item for section in context.sections if section.name == "recalled" for item in section.items]
     has_reply = any(item.kind == "event" for item in recalled)
     return f"{context.text}\n\n{_REPLY_NOTE}" if has_reply else context.text
 
 
-def _on_prompt(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str:
+def _on_prompt(memory: Memory, event: HookEvent, delivered: DeliveredIds, shadow: ShadowLog | None) -> str:
     prompt = event.prompt.strip()
     if not prompt or prompt.startswith("/"):
         # A command of the client.
         return ""
     query = prompt[:MAX_PROMPT_LENGTH]
-    context = memory.memory_block(query, budget_tokens=PROMPT_BUDGET_TOKENS, seen=sorted(delivered.of(event.session)))
-    delivered.add(event.session, _ids(context))
+    seen = sorted(delivered.of(event.session))
+    if shadow is None:
+        context = memory.memory_block(query, budget_tokens=PROMPT_BUDGET_TOKENS, seen=seen)
+        text, ids = context.text, _ids(context)
+    else:
+        request = ContextRequest(budget_tokens=PROMPT_BUDGET_TOKENS, seen=seen)
+        block = partial(compile_unrecorded, request_context_of(memory), query, request, "memory_block")
+        made = compile_call(memory, "prompt", block)
+        shadow.add(made)
+        text, ids = "", list(made.ids)
+    delivered.add(event.session, ids)
     if len(prompt) <= MAX_PROMPT_LENGTH:
         added = add(
             request_context_of(memory),
@@ -132,7 +153,7 @@ def _on_prompt(memory: Memory, event: HookEvent, delivered: DeliveredIds) -> str
         delivered.add(
             event.session, [record.id for outcome in (*added.turns, *added.facts) for record in outcome.records]
         )
-    return context.text
+    return text
 
 
 def _file_evidence(memory: Memory, event: HookEvent, text: str) -> tuple[str, ...]:

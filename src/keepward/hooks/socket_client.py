@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: Switches hooks off in one shell or program.
 SWITCH_VARIABLE = "KEEPWARD_HOOKS"
+SHADOW_OPTION = "--shadow"
 EVENTS = ("start", "prompt", "reply", "compact", "end")
 #: Maximum seconds of an event. The time limit of clients is a little longer.
 EVENT_TIMEOUT_S = 8.0
@@ -42,7 +43,8 @@ def ask_server(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Answer a hook through a running server; return whether it was handled. True if hooks are switched off."""
     if is_off(environ):
         return True
-    path = _socket_of(arguments, environ)
+    # A running server answers for hooks that add.
+    path = None if is_shadow(environ, arguments) else _socket_of(arguments, environ)
     connection = None if path is None else connect(path, EVENT_TIMEOUT_S)
     if connection is None:
         return False
@@ -69,6 +71,11 @@ def ask_server(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
 
 def is_off(environ: Mapping[str, str]) -> bool:
     return environ.get(SWITCH_VARIABLE, "").lower() in {"off", "0", "false", "no"}
+
+
+def is_shadow(environ: Mapping[str, str], arguments: Sequence[str] = ()) -> bool:
+    """Whether hooks store and report, and add nothing."""
+    return SHADOW_OPTION in arguments or environ.get(SWITCH_VARIABLE, "").lower() == "shadow"
 
 
 def encode_request(event: str, client: str, data: bytes) -> bytes:

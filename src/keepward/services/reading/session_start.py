@@ -34,8 +34,12 @@ MAX_PREFERENCES, MAX_FACTS = 30, 10
 _GUIDING, _OTHER = 1.0, 0.4
 
 
-def session_start(context: RequestContext, conversation: str, *, budget_tokens: int) -> CompiledContext:
+def session_start(
+    context: RequestContext, conversation: str, *, budget_tokens: int, recorded: bool = True
+) -> CompiledContext:
     """Compile what the session of this name begins with; the text is empty if there is nothing.
+
+    With ``recorded=False`` it reaches no model: it has no receipt and counts no use.
 
     Raises:
         Tampered: a core block was edited outside Keepward or is missing.
@@ -45,6 +49,8 @@ def session_start(context: RequestContext, conversation: str, *, budget_tokens: 
     require_core(gathered.withheld, ())
     gathered = _with_chosen(context, gathered, conversation)
     inputs, compiled = gathered.inputs, compile_context(gathered.inputs)
+    if not recorded:
+        return result_of(gathered, compiled, None, ())
     included = {item.id for section in compiled.sections for item in section.items}
     recalled = [candidate.record for candidate in inputs.recalled]
     groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, recalled)
