@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import socket
+import sqlite3
 import threading
 from contextlib import suppress
 
@@ -475,3 +477,12 @@ def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypa
     held = app.state.serving.slots.in_use(CALL)
     world.memory.close()
     assert (dropped, 0 < got < 8 << 20, held) == (True, True, 0)
+
+
+def test_entries_of_a_server_that_is_gone_leave_no_database_open():
+    state = ServerState(lambda: 0.0)
+    database = state._db
+    del state
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        database.execute("SELECT 1")

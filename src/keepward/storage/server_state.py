@@ -20,6 +20,7 @@ import logging
 import secrets
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -86,6 +87,8 @@ class ServerState:
         # What is in the file is worthless after a crash of the machine, so nothing is flushed.
         pragmas = "PRAGMA temp_store = MEMORY; PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL;"
         self._db = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None, timeout=30)
+        # Since 3.13 Python warns of a connection that is collected while it is open.
+        weakref.finalize(self, self._db.close)
         table = TABLE.replace("UNLOGGED", "").replace("TABLE ", "TABLE IF NOT EXISTS ")
         self._db.executescript(f"{pragmas} {table.replace('INDEX ', 'INDEX IF NOT EXISTS ')}")
 
