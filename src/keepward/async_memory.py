@@ -231,6 +231,11 @@ class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
         return self._target.tenant
 
     @property
+    def branch_name(self) -> str | None:
+        """The branch of this handle; None on main."""
+        return self._target.branch_name
+
+    @property
     def scope(self) -> str:
         """The scope of this handle."""
         return self._target.scope

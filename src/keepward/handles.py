@@ -114,6 +114,11 @@ class Handles(ForeignMethodHints, MemoryAPI):
         """Return a handle of a project, which its agents share."""
         return self._handle_for(project=check_name("project", name))
 
+    @property
+    @abstractmethod
+    def branch_name(self) -> str | None:
+        """The branch of this handle; None on main."""
+
     @abstractmethod
     def branch(self, name: str | None) -> Self:
         """Return a handle on a branch, or with None on main; the tenant, the scope and the actor stay the same.

@@ -34,6 +34,7 @@ from keepward.core.principals import (
     ActorKind,
     branch_of,
     branch_scope,
+    main_scope,
     may_act_as,
     parse_branch,
 )
@@ -211,8 +212,13 @@ class Memory(LocalHandle, Tools):
 
     @property
     def scope(self) -> str:
-        """The scope of this handle, such as ``/agents/planner``."""
-        return self._unconfirmed.scope
+        """The scope of this handle, such as ``/agents/planner``; on a branch, that on main."""
+        return main_scope(self._unconfirmed.scope)
+
+    @property
+    def branch_name(self) -> str | None:
+        """The branch of this handle; None on main."""
+        return branch_of(self._unconfirmed.scope)
 
     @property
     def actor(self) -> Actor:
@@ -511,7 +517,7 @@ class Memory(LocalHandle, Tools):
         actors = (self.actor, *self._unconfirmed.via)
         if all(actor.credential is None for actor in actors):
             # Each call reads the state of a branch again.
-            return self._unconfirmed if branch_of(self.scope) is None else dataclasses.replace(self._unconfirmed)
+            return self._unconfirmed if self.branch_name is None else dataclasses.replace(self._unconfirmed)
         from keepward.services.tokens import require_valid
 
         own, *_ = [require_valid(self._unconfirmed, actor) for actor in actors]

@@ -424,6 +424,30 @@ def test_a_branch_expires(main: Memory, agent: Memory, clock: Clock) -> None:
     assert texts(there) == MAIN
 
 
+def test_an_expired_branch_is_discarded(main: Memory, agent: Memory, clock: Clock) -> None:
+    there = work(main, agent)
+    clock.move(days=31)
+    main.discard_branch(BRANCH)
+    assert all(step.after.status == "retired" for step in main.show(main.head.partition(":")[0]).steps)
+    main.create_branch(BRANCH)
+    assert texts(there) == MAIN
+
+
+def test_a_handle_on_a_branch_has_the_scope_of_main(main: Memory) -> None:
+    there = main.user("ana").branch(BRANCH)
+    assert (there.scope, there.branch_name) == ("/users/ana", BRANCH)
+    there.remember("Ana prefers tabs", scope=there.scope)
+    assert texts(there.at(scope=there.scope)) == sorted([*MAIN, "Ana prefers tabs"])
+    assert [each.text for each in there.list_memories(scopes=[there.scope])] == ["Ana prefers tabs"]
+    assert [each.text for each in there.list_memories(within=there.scope)] == ["Ana prefers tabs"]
+    assert main.with_token(main.branch(BRANCH).create_token("kim").secret).scope == "/"
+
+
+def test_the_identity_is_not_changed_on_a_branch(main: Memory) -> None:
+    with pytest.raises(InvalidInput, match="leave the branch"):
+        main.branch(BRANCH).update_identity("You are a pirate")
+
+
 def test_the_number_of_open_branches_is_bounded(owner: Memory) -> None:
     for number in range(32):
         owner.create_branch(f"b{number}")

@@ -47,11 +47,12 @@ HANDLES: dict[str, Callable[[Memory], Any]] = {
     "user": lambda mem: mem.user("ana").recall(QUESTION),
     "agent": lambda mem: mem.agent("gemini").recall(QUESTION),
     "project": lambda mem: mem.project("shop").recall(QUESTION),
+    "branch": lambda mem: (mem.create_branch("try-x"), mem.branch("try-x").recall(QUESTION))[1],
     "at": lambda mem: mem.at(scope="/tasks/1").recall(QUESTION),
 }
 #: What sees no memory by itself.
 NEITHER = {
-    "actor", "as_actor", "call_tool", "close", "draft", "head", "now", "open", "path", "policy", "proposed_steps",
+    "actor", "as_actor", "branch_name", "call_tool", "close", "draft", "head", "now", "open", "path", "policy", "proposed_steps",
     "recover", "restore_backup", "run_job", "scope", "session", "tenant", "tools", "with_token",
 }  # fmt: skip
 

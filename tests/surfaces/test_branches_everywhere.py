@@ -50,6 +50,19 @@ def test_a_conflict_at_the_command_line_takes_a_side(run, home):
     assert run("branch", "merge", "try-x", "--take", "x").code == 2
 
 
+def test_an_import_goes_to_the_branch(run, home, tmp_path):
+    run("remember", "We deploy on Fridays at noon")
+    run("branch", "create", "try-x")
+    file = tmp_path / "mem0.json"
+    rows = [{"memory": "The till jams on Mondays"}, {"memory": "Ana prefers tabs", "user_id": "ana"}]
+    file.write_text(json.dumps({"results": [{"id": str(n), **row} for n, row in enumerate(rows)]}))
+    assert run("import", str(file), "--format", "mem0", "--branch", "try-x").code == 0
+    assert "The till jams" in run("list", "--branch", "try-x").out
+    assert "Ana prefers tabs" in run("list", "--branch", "try-x", "--user", "ana").out
+    assert "The till jams" not in run("list").out
+    assert "Ana prefers tabs" not in run("list", "--user", "ana").out
+
+
 def test_a_header_or_the_address_names_the_branch_over_http(world):
     app = world.owner
     assert app.post("/memory/branches", json={"name": "try-x"}).status_code == 201

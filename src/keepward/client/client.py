@@ -35,9 +35,9 @@ from keepward.client.transport import (
 )
 from keepward.core.commit import Reason
 from keepward.core.copies import ExportPlan, RestoredExport
-from keepward.core.principals import Actor
+from keepward.core.principals import Actor, main_scope
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable, error_of
-from keepward.handles import Handles
+from keepward.handles import NAMED_HANDLE_HEADERS, Handles
 from keepward.operations import Operation, split_arguments
 
 if TYPE_CHECKING:
@@ -119,7 +119,12 @@ class Client(Handles):
     def scope(self) -> str:
         """The scope of this handle; by default that of the token, read from the server."""
         named = not self._transport.handle_headers and self._transport.scope
-        return named or str(self._server_status["scope"])
+        return named or main_scope(str(self._server_status["scope"]))
+
+    @property
+    def branch_name(self) -> str | None:
+        """The branch of this handle; None on main."""
+        return self._transport.handle_headers.get(NAMED_HANDLE_HEADERS["branch"])
 
     @property
     def actor(self) -> Actor:

@@ -21,7 +21,7 @@ from keepward.core.change import BOOKKEEPING
 from keepward.core.journal import CommitPage, CommitView, Differences, Rollback
 from keepward.core.json_form import encode_json, to_json
 from keepward.core.memory import Record
-from keepward.core.principals import Token, visible_from
+from keepward.core.principals import Token, branch_scope, visible_from
 from keepward.core.proposal import (
     Committed,
     DecisionResult,
@@ -163,7 +163,7 @@ def core(call: OperationCall) -> Response:
     memory = call.memory
     report = memory.status()
     listing = memory.list_memories(tiers=["core"], limit=None)
-    scopes = visible_from(memory.scope)
+    scopes = visible_from(branch_scope(memory.branch_name, memory.scope))
     nearest = {
         record.key: record for record in sorted(listing, key=lambda record: (-scopes.index(record.scope), record.id))
     }

@@ -13,7 +13,7 @@ from msgspec import Meta
 from keepward.core.escaping import escape_label, quoted
 from keepward.core.memory import CORE_BLOCKS, Record, Tier
 from keepward.core.policy import access_for
-from keepward.core.principals import visible_from
+from keepward.core.principals import branch_scope, visible_from
 from keepward.errors import InvalidInput
 from keepward.handles import LocalHandle
 from keepward.mcp.tool import ToolAnswer, tool
@@ -125,7 +125,7 @@ def blocks(memory: LocalHandle) -> list[dict[str, Any]]:
 
 def _key_holders(memory: LocalHandle) -> dict[str, Record]:
     """Return the active core memories by key; of two with the same key, the one of the nearer scope."""
-    visible = visible_from(memory.scope)
+    visible = visible_from(branch_scope(memory.branch_name, memory.scope))
     listed = memory.list_memories(tiers=(Tier.CORE.value,), limit=None)
     records = [record for record in listed if record.scope in visible]
     return {

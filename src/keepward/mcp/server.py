@@ -460,6 +460,6 @@ def _handle_of(ctx: Context) -> Memory:
 def _user(handle: Memory) -> AuthenticatedUser:
     """Return the user of a session: a hash of actor, credential, tenant and scope, without any secret."""
     actor = handle.actor
-    parts = (actor.label, actor.credential or "", handle.tenant, handle.scope)
+    parts = (actor.label, actor.credential or "", handle.tenant, handle.scope, handle.branch_name or "")
     name = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return AuthenticatedUser(AccessToken(token=name, client_id=name, scopes=[]))

@@ -19,7 +19,6 @@ from keepward.core.escaping import escape_label, one_line, quoted
 from keepward.core.journal import Version
 from keepward.core.json_form import to_json
 from keepward.core.memory import Access, Kind, Sensitivity, Tier
-from keepward.core.principals import branch_of
 from keepward.core.proposal import NEGATIVE_DECISIONS, Outcome, Proposal, is_too_long_for_tier
 from keepward.core.query import CONTEXT_LEGEND, Purpose
 from keepward.core.results import changed_fields, outcome_summary
@@ -283,7 +282,7 @@ def merge_branch(memory: LocalHandle) -> ToolAnswer:
 
 
 def _own_branch(memory: LocalHandle) -> str:
-    name = branch_of(memory.scope)
+    name = memory.branch_name
     if name is None:
         raise InvalidInput("this server is on no branch: start it with `keepward mcp --branch NAME`")
     return name

@@ -28,6 +28,7 @@ from keepward.core.principals import (
     Token,
     encode_token,
     hash_token,
+    main_scope,
     resembles,
     token_rights,
     user_of,
@@ -66,7 +67,7 @@ def create(
     """
     expiry = None if expires is None else expiry_time("expires", expires)
     tenant = context.tenant if tenant is None else valid_tenant(tenant)
-    scope = context.scope if scope is None else valid_scope(scope)
+    scope = main_scope(context.scope) if scope is None else valid_scope(scope)
     _require_owner(context)
     if rights not in set(Role):
         raise InvalidInput(unknown_name_message("rights", rights, list(Role)))

@@ -57,6 +57,7 @@ from keepward.services.arguments import expiry_time, valid_scope
 from keepward.services.branch_state import branch_records, branch_state
 from keepward.services.reading.output_filter import filter_output
 from keepward.services.reading.visible import HIDDEN_TEXT, VisibleReader
+from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
 from keepward.services.transaction import store_steps
 from keepward.services.writing.write import propose, propose_each
@@ -129,8 +130,17 @@ def branches(context: RequestContext, /) -> list[Branch]:
 def discard_branch(context: RequestContext, /, name: str) -> Receipt:
     """Retire everything of a branch in one commit; return its receipt."""
     _check_may_write(context)
-    there = _at_branch(context, name)
-    record = _record_of(there)
+    reader = VisibleReader(_on_main(context))
+    named = [
+        record
+        for record in _registry(context)
+        if record.key == parse_branch(name) and reader.can_see(main_scope(record.scope))
+    ]
+    if not named:
+        # It may have expired, but it was made.
+        _at_branch(context, name)
+    record = named[-1]
+    there = dataclasses.replace(context, scope=branch_scope(name, context.scope))
     owner = context.actor.is_owner and context.actor.has_right("approve")
     if not owner and record.author != context.actor.label:
         raise Unauthorised("a branch is discarded by who made it, or by the owner")
@@ -231,6 +241,7 @@ def branch_changes(context: RequestContext, /, name: str) -> BranchDiff:
     there = _at_branch(context, name)
     reader = VisibleReader(there)
     changes = _changes(there)
+    record_read(there, [side for each in changes for side in (each.branch, each.main) if side is not None])
     filtered = filter_output([each.branch for each in changes])
     shown = [
         replace(_readable(reader, each), instructs=result.drop is not None)

@@ -13,8 +13,9 @@ from keepward.core.change import Insert
 from keepward.core.identity import Identity
 from keepward.core.journal import Check
 from keepward.core.memory import CORE_BLOCKS, Record, Tier
-from keepward.core.principals import RESERVED_SCOPE
+from keepward.core.principals import RESERVED_SCOPE, branch_of
 from keepward.core.proposal import Outcome
+from keepward.errors import InvalidInput
 from keepward.gates.content import redact_secrets
 from keepward.services import arguments
 from keepward.services.access import records_under_key
@@ -61,6 +62,8 @@ def _diff(name: str, now: str, approved: str) -> str:
 
 def update_identity(context: RequestContext, text: str, *, reason: str = "") -> Outcome:
     """Propose a new text of the identity, in the nearest core block that this handle sees, else in its own scope."""
+    if branch_of(context.scope) is not None:
+        raise InvalidInput("the identity is changed on main: leave the branch")
     change = identity_change(context, arguments.text(text))
     return write.propose(context, [change], reason=reason.strip() or "revised", identity=True)
 
