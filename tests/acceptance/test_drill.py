@@ -107,7 +107,7 @@ def test_every_defence_fires_on_an_empty_store(tmp_path):
 
 
 def test_each_attack_names_its_attempt_and_its_evidence(drilled):
-    assert len(set(NAMES)) == len({attack.title for attack in ATTACKS}) == len(NAMES) == 12
+    assert len(set(NAMES)) == len({attack.title for attack in ATTACKS}) == len(NAMES) == 13
     assert [each.name for each in drilled.values() if "; see `keepward " not in each.defence] == []
 
 
@@ -142,6 +142,15 @@ def test_a_prompt_that_no_one_screens_fails_a_check(store, without, monkeypatch)
     without("injection")
     monkeypatch.setattr(contexts, "filter_output", lambda records: [OutputFilterResult() for _ in records])
     assert status(store, "order_the_model") == "breached"
+
+
+def test_a_root_that_ends_nowhere_fails_a_check(store, monkeypatch):
+    from pathlib import Path
+
+    from keepward.machine.source_files import SourceFiles
+
+    monkeypatch.setattr(SourceFiles, "_resolved_roots", lambda _: [Path("/")])
+    assert status(store, "cite_outside") == "breached"
 
 
 def test_an_erasure_that_no_one_remembers_fails_a_check(store, monkeypatch):

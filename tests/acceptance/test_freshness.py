@@ -218,7 +218,27 @@ def git(root: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@needs_git
+@pytest.mark.parametrize("way", ["a folder of it", "a link to it", "a file that names it"])
+def test_no_repository_outside_of_the_roots_is_read(owner, root, tmp_path, way):
+    outside = tmp_path if way == "a folder of it" else tmp_path / "outside"
+    outside.mkdir(exist_ok=True)
+    (outside / "secret.txt").write_text("PORT = 8080\n")
+    git(outside, "init", "-q", "-b", "main")
+    git(outside, "add", "secret.txt")
+    git(outside, "commit", "-qm", "one")
+    if way == "a link to it":
+        (root / ".git").symlink_to(outside / ".git")
+    elif way == "a file that names it":
+        (root / ".git").write_text(f"gitdir: {outside / '.git'}\n")
+    cite(owner, "git:main:secret.txt")
+    assert [(each.state, each.why) for each in owner.check()] == [("unread", "no accepted folder is a git repository")]
+
+
+@needs_git
 def test_a_git_revision_is_compared_without_a_working_copy(owner, root):
     git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
@@ -310,6 +330,24 @@ def test_the_past_and_a_replay_stay_as_they_were(owner, root, clock):
     owner.revise(name, "The service listens on port 9090")
     assert FLAG not in owner.context(QUESTION, as_of=before).text
     assert [owner.replay(each.receipt.id).text for each in (made, flagged)] == [made.text, flagged.text]
+
+
+def test_a_merge_of_a_stale_memory_is_stale(owner, root):
+    name = cite(owner, "file:conf.py#PORT")
+    other = cite(owner, text="The service writes logs to standard output")
+    edit(root, "8080", "9090")
+    owner.check()
+    merged = owner.merge([name, other], text="It listens on port 8080 and logs to standard output").records[0]
+    assert "(its source changed on " in owner.context(QUESTION).text
+    assert owner.check().stale == (merged.id,)
+    assert "8080" not in prompts(owner)["act"]
+
+
+def test_a_change_far_down_a_file_is_said(owner, root):
+    (root / "long.txt").write_text("".join(f"line {n}\n" for n in range(200)))
+    cite(owner, "file:long.txt")
+    edit(root, "line 190", "line 19x", "long.txt")
+    assert [(each.before, each.why) for each in owner.check()] == [(None, "it differs after its first 400 characters")]
 
 
 def test_free_text_evidence_is_left_alone(owner):

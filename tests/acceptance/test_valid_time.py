@@ -155,6 +155,14 @@ def test_a_value_of_another_time_does_not_hide_the_present_one(owner, dates):
     assert "The rate is 5 percent" in [record.text for record in owner.list_memories()]
 
 
+def test_a_present_value_does_not_hide_a_later_one_of_its_key(owner):
+    owner.remember("The rate is 5 percent", key="rate", valid_from=LATER)
+    assert "of_another_time" in codes(owner.remember("The rate is 4 percent", key="rate"))
+    assert [hit.memory.text for hit in owner.recall("rate")] == ["The rate is 4 percent"]
+    later = {hit.memory.text for hit in owner.recall("rate", valid_at=LATER)}
+    assert later == {"The rate is 4 percent", "The rate is 5 percent"}
+
+
 def test_a_value_takes_the_key_of_one_that_has_ended(owner):
     owner.remember("The rate is 4 percent", key="rate", valid_until=BEFORE)
     owner.remember("The rate is 5 percent", key="rate", valid_from=LATER)

@@ -321,6 +321,7 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
         # Parents that never hold together leave the earliest end.
         valid_from=None if begins is not None and ends is not None and ends <= begins else begins,
         valid_until=ends,
+        stale_at=max((rec.stale_at for rec in parents if rec.stale_at is not None), default=None),
         evidence=_sorted([*child.evidence, *(item for parent in parents for item in parent.evidence)]),
     )
 

@@ -1,4 +1,4 @@
-"""The dozen attacks that a user understands, and the copy of the store that they run on.
+"""The thirteen attacks that a user understands, and the copy of the store that they run on.
 
 Each attack says what is tried, what the store did about it, and the command that shows it. The last two write to the
 file or the tables without the key; the others use ordinary operations.
@@ -225,6 +225,23 @@ def revive_erased(store: DrillStore) -> AttackResult:
     store.owner.erase(store.owner.plan_erase(made.id).digest, made.id)
     said = remember_text(store.agent, text)
     return AttackResult(not is_committed(said) and not appears_in_context(store.agent, text), control, describe(said))
+
+
+@attack("an agent cites a file that the owner did not accept", see="keepward check")
+def cite_outside(store: DrillStore) -> AttackResult:
+    folder = store.target.home.parent / "cited"
+    accepted, outside = folder / "app" / "conf.txt", folder / "conf.txt"
+    accepted.parent.mkdir(parents=True)
+    with store.open_another(policy=replace(store.policy, evidence_roots=(str(accepted.parent),))) as owner:
+        agent = owner.as_actor(Actor.agent("drill-agent"))
+        for number, file in enumerate((accepted, outside)):
+            file.write_text(f"{CANARY_WORD} = {number}\n")
+            remember_text(agent, f"The {CANARY_WORD} of {number} is set.", evidence=[f"file:{file}"])
+            file.write_text(f"{CANARY_WORD} = changed\n")
+        found = {each.reference: each for each in owner.check()}
+    inside, other = (found[f"file:{file}"] for file in (accepted, outside))
+    unread = other.state == "unread" and other.after is None
+    return AttackResult(unread, inside.state == "changed", f"not read: {other.why}")
 
 
 @attack("a row is edited behind the store's back", see="keepward verify")

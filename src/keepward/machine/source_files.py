@@ -84,7 +84,7 @@ class SourceFiles:
             return FoundSource(None, "git is not installed", readable=False)
         why, readable = "no accepted folder is a git repository", False
         for root in self._resolved_roots():
-            if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+            if not self._is_repository(root):
                 continue
             if reference.name:
                 done = _run_git(program, root, "cat-file", "blob", f"{reference.revision}:{reference.name}")
@@ -100,6 +100,17 @@ class SourceFiles:
             else:
                 why, readable = "the repository has no such object", True
         return FoundSource(None, why, readable=readable)
+
+    def _is_repository(self, root: Path) -> bool:
+        """Whether a repository is at a root, and its objects lie below a root too."""
+        try:
+            folder = (root / ".git").resolve(strict=True)
+            if folder.is_file():
+                # That of a worktree names the folder of its repository.
+                folder = (root / folder.read_text("utf-8").removeprefix("gitdir:").strip()).resolve(strict=True)
+            return any(folder.is_relative_to(each) for each in self._resolved_roots())
+        except (OSError, ValueError, RuntimeError):
+            return False
 
 
 def _run_git(program: str, root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:

@@ -193,9 +193,10 @@ def _state_of(record: Record, reference: Reference, cited: CitedSource | None, f
         return SourceState(**own, state="recorded")
     if _digest(found.text) == expected:
         return SourceState(**own, state="fresh")
-    shows = cited is not None and cited.text
-    old, new = first_difference(cited.text, found.text) if cited is not None and shows else ("", "")
-    return SourceState(**own, state="changed", before=old or None, after=_safe(new) or None, why=None)
+    # The text of then is cut, and has no secrets: so is that of now.
+    old, new = first_difference(cited.text, _safe(found.text) or "") if cited is not None and cited.text else ("", "")
+    why = None if old or new or not (cited and cited.text) else f"it differs after its first {MAX_EXCERPT} characters"
+    return SourceState(**own, state="changed", before=old or None, after=new or None, why=why)
 
 
 def _read(context: RequestContext, record: Record, reference: Reference, pages: _Contents) -> FoundSource:
@@ -256,8 +257,16 @@ def record_sources(context: RequestContext, steps: Iterable[Step]) -> None:
 
 
 def _sources_now(context: RequestContext, record: Record) -> tuple[CitedSource, ...]:
-    found = ((reference, _read(context, record, reference, {})) for reference in references_in(record.evidence))
-    return tuple(_cited(reference, source.text) for reference, source in found if source.text is not None)
+    """Return what the sources of a memory say; of those that it has from its parents, what they said to these."""
+    parents = context.store.documents(CitedSources, context.tenant).list(ids=[*record.derived_from])
+    inherited = {each.reference: each for parent in parents for each in parent.sources}
+    found: list[CitedSource] = []
+    for reference in references_in(record.evidence):
+        if reference.text in inherited:
+            found.append(inherited[reference.text])
+        elif (source := _read(context, record, reference, {})).text is not None:
+            found.append(_cited(reference, source.text))
+    return tuple(found)
 
 
 def _cites_now(step: Step) -> bool:

@@ -529,7 +529,7 @@ def _apply_change(
         change = replace(change, by=evaluated.staged_state.renamed.get(change.by, change.by))
     before = record_before(context, change, evaluated.staged_state)
     if isinstance(change, Insert) and before is not None and _is_of_another_time(context, change, before):
-        evaluated.other_times[change.id] = f"the key `{change.key}` has a value that holds now ({before.id})"
+        evaluated.other_times[change.id] = f"the key `{change.key}` has a value of another time ({before.id})"
         change, before = replace(change, key=None, if_version=None), None
     if isinstance(change, Supersede):
         change = replace(change, by=newest_record(context, change.by, evaluated.staged_state).id)
@@ -564,10 +564,15 @@ def _apply_change(
 
 
 def _is_of_another_time(context: RequestContext, change: Insert, before: Record) -> bool:
-    """Whether a keyed value that does not hold now would replace one that does."""
+    """Whether a keyed value would replace one that holds now or later, and is of another time itself."""
     now = context.clock.now()
-    begins_later = change.valid_from is not None and change.valid_from > now
-    return before.holds_at(now) and (begins_later or (change.valid_until is not None and change.valid_until <= now))
+
+    def time_of(value: Insert | Record) -> str:
+        if value.valid_until is not None and value.valid_until <= now:
+            return "past"
+        return "future" if value.valid_from is not None and value.valid_from > now else "now"
+
+    return time_of(before) not in {"past", time_of(change)}
 
 
 def _known_trust(context: RequestContext, change: Change, after: Record, evaluated: EvaluatedProposal) -> Trust | None:
