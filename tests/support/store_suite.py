@@ -320,7 +320,7 @@ class StoreSuite(ReadSuite, ListsSuite, JobsSuite):
         with store.write() as writer:
             writer.count_uses(TENANT, {"m": (1, make.now), "n": (1, make.now)})
         with store.write() as writer:
-            writer.forget_uses(TENANT, ["m"])
+            writer.drop_of_memories(TENANT, ["m"])
         assert (store.usage(TENANT, ["m", "n"]), store.verify()[1]) == ({"n": (1, make.now)}, [])
 
     def test_facts_count_what_is_live_at_an_instant(self, store: EventStore, make: RecordFactory) -> None:

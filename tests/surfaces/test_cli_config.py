@@ -25,6 +25,7 @@ CHOSEN = {
     "scopes": ('["/"]', ("/",)),
     "ttl_by_kind": ('{event = "5d"}', {**Policy().ttl_by_kind, Kind.EVENT: timedelta(days=5)}),
     "archive_facts_after": ('"365d"', timedelta(days=365)),
+    "evidence_roots": ('["/srv/app"]', ("/srv/app",)),
     "archive_unused": ('["event"]', ("event",)),
     "ttl_volatile": ('"2w"', timedelta(weeks=2)),
     "four_eyes": ("true", True),
@@ -101,7 +102,7 @@ def test_every_field_of_a_policy_is_covered_here():
 def test_each_policy_setting_is_read(tmp_path, name):
     text, meant = CHOSEN[name]
     policy = read(tmp_path, f"[policy]\n{name} = {text}\n").policy
-    governs = name not in {"candidates", "process_limit"}
+    governs = name not in {"candidates", "process_limit", "evidence_roots"}
     assert (getattr(policy, name), policy.version != Policy().version) == (meant, governs)
 
 

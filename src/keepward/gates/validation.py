@@ -100,7 +100,8 @@ def validation_error(change: changes.Change, reason: str, policy: Policy) -> tup
     for name in ("occurred_at", "valid_from", "valid_until"):
         at = getattr(change, name, None)
         if isinstance(at, datetime) and abs(to_micros(at)) > MAX_SAFE_INTEGER:
-            found.append(_reason(f"bad_{name}", "a date is from 1684-07-28 to 2255-06-05: others go into the text"))
+            detail = f"{name} is a date from 1684-07-28 to 2255-06-05: others go into the text"
+            found.append(_reason(f"bad_{name}", detail))
     return tuple(found)
 
 

@@ -590,6 +590,15 @@ class DocumentWrites(DocumentReads):
         for row in rows:
             state.replace_document(self._sealer, kind, row.seal, None)
 
+    def drop_of_memories(self, tenant: str, ids: Collection[str]) -> None:
+        """Delete the counted uses of memories and what their sources said; receipts still name the contexts."""
+        state, named = self.state(tenant), json_array(ids)
+        rows = self._db.run("documents_of_memories", tenant=tenant, ids=named).fetchall() if ids else []
+        if rows:
+            self._db.run("drop_documents_of_memories", tenant=tenant, ids=named)
+        for row in map(StoredDocument._make, rows):
+            state.replace_document(self._sealer, row.kind, row.seal, None)
+
     def put_receipt(self, receipt: Receipt) -> None:
         """Store a receipt of a decision without a commit; for commits see ``PendingCommit.receipt``.
 

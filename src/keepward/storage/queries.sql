@@ -236,6 +236,14 @@ kind = CAST(:kind AS TEXT)
 -- documents_by_id --
 {{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
+-- documents_of_memories --
+-- The counted uses of memories, and what their sources said.
+{{select_documents}} WHERE tenant = :tenant AND kind IN ('usage', 'sources') AND id IN (SELECT value FROM json_each(:ids));
+
+-- drop_documents_of_memories --
+DELETE FROM documents
+ WHERE tenant = :tenant AND kind IN ('usage', 'sources') AND id IN (SELECT value FROM json_each(:ids));
+
 -- proposal_fingerprints --
 -- Values that change when a proposal is rewritten, by instant.
 SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND kind = 'proposals' ORDER BY at, id;

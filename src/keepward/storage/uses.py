@@ -89,10 +89,6 @@ class UseWrites(UseReads, DocumentWrites):
             tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), {}, make=False
         )
 
-    def forget_uses(self, tenant: str, ids: Sequence[str]) -> None:
-        """Delete the counts of memories; receipts still name the contexts that delivered them."""
-        self._drop("usage", tenant, ids)
-
     def _update_counts(
         self, tenant: str, numbers: Mapping[str, int], change: Any, last: Mapping[str, int], *, make: bool
     ) -> None:

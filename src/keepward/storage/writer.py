@@ -17,7 +17,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from keepward.core.commit import DETAILS, Commit, EventPosition, Head, commit_hash, event_hash
-from keepward.core.evidence import CitedSources
 from keepward.core.json_form import HexBytes
 from keepward.core.memory import MemoryFields, Record, Status
 from keepward.core.serialization import commitment, digest, encode_record
@@ -320,8 +319,7 @@ class UnitOfWork(UseWrites, StoreReader):
         self._db.run_many("erase_details", [(tenant, seq) for seq in what.details])
         emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
         self._db.run_many("forget_request", [(tenant, seq) for seq in emptied])
-        self.forget_uses(tenant, what.ids)
-        self.delete(CitedSources, tenant, *what.ids)
+        self.drop_of_memories(tenant, what.ids)
         self.delete(ReceiptArtefact, tenant, *(f"{kind}/{version}" for kind, version in what.artefacts))
         self.rewrite_receipts(tenant, what.receipts)
         self._db.run("set_meta", name=SCRUB_PENDING, value=_SCRUB_PENDING_NOTE)

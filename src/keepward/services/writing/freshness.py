@@ -93,8 +93,8 @@ def check_sources(
 
 
 def _pages(contents: _Contents | None) -> _Contents:
-    pages = {} if contents is None else dict(contents)
-    if not all(isinstance(name, str) and isinstance(text, str) for name, text in pages.items()):
+    pages: object = {} if contents is None else contents
+    if not isinstance(pages, Mapping) or not all(isinstance(each, str) for pair in pages.items() for each in pair):
         raise InvalidInput("contents are texts by their address, such as {'https://example.org/terms': '...'}")
     return pages
 
