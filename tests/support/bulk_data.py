@@ -17,6 +17,7 @@ from keepward.machine.clock import RandomIds
 from keepward.ports.store import Features, PendingCommit
 from keepward.retrieval import tokenizer
 from keepward.services.search.features import text_features
+from keepward.services.transaction import receipt_of
 
 CHUNK = 100
 
@@ -78,21 +79,33 @@ def put_records(
             Record(id=ids.new_id(now), text=text, **({"subject": subject} | given | fields))
             for text, subject in zip(texts[start : start + CHUNK], about, strict=False)
         ]
+        commit_id = ids.new_id(now)
         stage = PendingCommit(
-            commit_id=ids.new_id(now),
+            commit_id=commit_id,
             at=now,
             kind="write",
             actor_kind="operator",
-            details=CommitDetails(actor="operator:ana", reason="stock", receipt=ids.new_id(now), policy="0" * 16),
+            details=CommitDetails(actor="operator:ana", reason="stock", receipt=commit_id, policy="0" * 16),
             steps=tuple(Step(op="insert", before=None, after=each) for each in records),
             features=tuple(map(features, records)),
             base={},
             salts=tuple(ids.salt() for _ in range(len(records) + 1)),
+            receipt=receipt_of(context, "commit", {"commit": commit_id, "targets": []}, id=commit_id, at=now, head="-"),
         )
         with context.store.write() as writer:
             writer.append(context.tenant, stage)
         made += records
     return made
+
+
+def many_reads(owner: Memory, count: int) -> None:
+    """Store receipts of so many recalls, as if a reader had got nothing."""
+    context = owner._context
+    facts = {"query": "boat", "handed": []}
+    made = [receipt_of(context, "recall", facts, head="-") for _ in range(count)]
+    with context.store.write() as writer:
+        for each in made:
+            writer.put_receipt(each)
 
 
 def many_waiting(owner: Memory, count: int) -> None:
