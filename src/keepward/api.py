@@ -776,13 +776,14 @@ class MemoryAPI(ABC):
         """
 
     @operation("GET /memory/diff", by="services.undoing.provenance:diff", right="read")
-    def diff(self, earlier: AsOf, later: AsOf = None) -> Differences:
+    def diff(self, earlier: AsOf, later: AsOf = None, *, offset: int = 0, limit: int | None = 50) -> Differences:
         """Return the memories that differ between the states after two commits. ``0`` is the empty store.
 
+        A ``limit`` of None returns all. ``total`` and ``counts`` are of all that differ.
         Damaged memories are not compared; ``withheld`` and ``notes`` name them.
 
         Example:
-            >>> [each.after.text for each in memory.diff(0) if each.after]  # doctest: +SKIP
+            >>> [each.after.text for each in memory.diff(0, limit=None) if each.after]  # doctest: +SKIP
         """
 
     @operation("POST /memory/rollback/{commit_id}", by="services.undoing.rollback:roll_back", right="propose")

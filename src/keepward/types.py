@@ -531,6 +531,7 @@ PARAMETERS: Mapping[str, Any] = {
     "log.until": _described(AsOf, "Up to and including a commit's number or id, or an instant."),
     "diff.earlier": AsOf,
     "diff.later": AsOf,
+    "diff.offset": Annotated[int, Meta(description="Number of memories to skip.", ge=0, le=2**31)],
     "rollback.with_later": Annotated[bool, Meta(description="Undo later commits on the same memories as well.")],
     "rollback.dry_run": Annotated[bool, Meta(description="Return what would happen; change nothing.")],
     "memory": _described(Id, "A memory by id or alias."),

@@ -80,3 +80,20 @@ def test_comparison_names_what_differs_in_either_order(owner: Memory) -> None:
     expected = {ids[0]: (False, False), ids[1]: (False, True), new: (True, False)}
     assert {name: there[name] for name in expected} == expected
     assert (there, set(there) - set(expected)) == (back, {ids[2]} & set(there))
+
+
+def test_comparison_comes_in_pages_with_its_total(owner: Memory) -> None:
+    made = put_records(owner, [f"Boat {n} is red." for n in range(120)])
+    before = int(owner.head.split(":")[0])
+    owner.reinforce(made[0].id, reason="so it is")
+    owner.revise(made[1].id, "Boat 1 is green.", reason="seen")
+    owner.forget(made[2].id, reason="gone")
+    new = owner.remember("The pier is long", tier="archival", reason="told").record.id
+    found = owner.diff(before)
+    # What differs in importance and uses only comes last.
+    assert [each.id for each in found] == [*sorted([made[1].id, made[2].id, new]), made[0].id]
+    assert (found.total, found.counts) == (4, {"added": 1, "changed": 1, "importance": 1, "removed": 1})
+    parts = [owner.diff(before, limit=3), owner.diff(before, limit=3, offset=3)]
+    assert [list(each) for each in parts] == [found[:3], found[3:]]
+    assert {each.total for each in parts} == {4}
+    assert (len(owner.diff(0)), owner.diff(0).total, len(owner.diff(0, limit=None))) == (50, 120, 120)

@@ -125,29 +125,6 @@ def test_what_comes_on_screen_by_and_by_counts_as_read(console):
         page.locator("article button[aria-disabled=false]", has_text="Approve").first.wait_for()
 
 
-#: Writes one more letter and leaves the field, just when what was written before is looked for.
-LATER_LETTER = """(field) => {
-  const later = () => {
-    removeEventListener("replaceState", later);
-    field.value = "rye";
-    field.dispatchEvent(new InputEvent("input", {bubbles: true}));
-    field.blur();
-  };
-  addEventListener("replaceState", later);
-}"""
-
-
-def test_a_letter_that_is_written_while_it_searches_is_not_lost(console):
-    console.owner.remember("Rye is sold in sacks", tier="archival", reason="seen")
-    with console.page("/memories") as page:
-        field = page.get_by_role("combobox", name="Search by words and meaning")
-        field.focus()
-        field.evaluate(LATER_LETTER)
-        page.keyboard.type("ry")
-        page.wait_for_url("**/memories?q=rye")
-        expect(field).to_have_value("rye")
-
-
 def test_a_token_says_what_it_sees_in_a_store_of_many_scopes(console):
     for n in range(210):
         console.owner.at(scope=f"/users/u{n}").remember(f"Rows boat {n}.", tier="archival", reason="seen")
@@ -155,3 +132,13 @@ def test_a_token_says_what_it_sees_in_a_store_of_many_scopes(console):
     with console.page("/tokens?new=1") as page:
         page.get_by_label("Scope: what it may see").fill("/users/u7")
         page.get_by_text("It reads 1 memory at /users/u7 and 1 memory shared above it.").wait_for()
+
+
+def test_a_long_comparison_is_read_page_by_page(console):
+    put_records(console.owner, [f"Boat {n} is red." for n in range(130)])
+    with console.page("/commits?compare=yes&from=0") as page:
+        page.get_by_text("130 memories differ").wait_for()
+        page.get_by_text("130 added").wait_for()
+        expect(page.get_by_role("list", name="What differs").locator("> li")).to_have_count(100)
+        page.get_by_role("button", name="Show 30 of 30 more").click()
+        expect(page.get_by_role("list", name="What differs, from 101").locator("> li")).to_have_count(30)

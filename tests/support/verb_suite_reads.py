@@ -22,6 +22,7 @@ LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "contradictions": ((), {}),
     "receipts": ((), {}),
     "merge_candidates": ((), {}),
+    "diff": ((0,), {}),
 }
 
 

@@ -249,13 +249,21 @@ def show_commit(screen: Screen, data: dict[str, Any]) -> None:
         screen.event(step)
 
 
-@command(argument("A", "A commit, or 0 for the empty store.", "earlier"), argument("B", "Another commit.", "later"))
-def diff(call: CommandContext, earlier: str, later: str) -> CommandResult:
+@command(
+    argument("A", "A commit, or 0 for the empty store.", "earlier"),
+    argument("B", "Another commit.", "later"),
+    option("--limit", f"Show N. [default: {_DEFAULT_LIMIT}; with --json: all]", "N"),
+    option("--no-limit", "Show all.", name="everything"),
+)
+def diff(call: CommandContext, earlier: str, later: str, limit: int | None, everything: bool) -> CommandResult:
     """Show which memories differ between the states after two commits."""
-    found = call.memory("decide").diff(earlier, later)
-    messages = found.notes if found or found.withheld else ("the two states are equal",)
-    data = {"from": earlier, "to": later, **found.to_dict(), "count": len(found)}
-    return CommandResult(data, messages=messages, hidden=("notes", "withheld"))
+    most = None if everything or (limit is None and call.as_json) else limit or _DEFAULT_LIMIT
+    found = call.memory("decide").diff(earlier, later, limit=most)
+    left = found.total - len(found)
+    cut = (f"{left:,} more differ; --no-limit shows all",) if left else ()
+    messages = (*found.notes, *cut) if found.total or found.withheld else ("the two states are equal",)
+    data = {"from": earlier, "to": later, **found.to_dict()}
+    return CommandResult(data, messages=messages, hidden=("notes", "withheld", "offset", "counts"))
 
 
 @operation_command()

@@ -23,7 +23,7 @@ from keepward.api import OPERATIONS
 from keepward.client.transport import ResponseBody, Transport, read_result, response_body
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import UNSET, Change, Insert, Revert, operation
-from keepward.core.journal import CommitPage, Rollback, Verification
+from keepward.core.journal import CommitPage, Differences, Rollback, Verification
 from keepward.core.json_form import to_json
 from keepward.core.memory_test import MemoryTest
 from keepward.core.proposal import DecisionResult, Outcome, ProposalPage
@@ -148,6 +148,11 @@ def _pending(operation: Operation, args: Mapping[str, Any], transport: Transport
     return read_result(ProposalPage, {**answers[0], "items": items})
 
 
+def _diff(operation: Operation, args: Mapping[str, Any], transport: Transport) -> Differences:
+    items, answers = _pages(operation, args, transport)
+    return read_result(Differences, {**answers[0], "items": items})
+
+
 def _pages(
     operation: Operation, args: Mapping[str, Any], transport: Transport, key: str = "items", *, repeats: bool = True
 ) -> tuple[list[Any], list[ResponseBody]]:
@@ -157,7 +162,7 @@ def _pages(
         limit = args.get("limit", operation.signature.parameters["limit"].default)
     params, query, size = arguments_of(operation, args), dict[str, Any](), MAX_PAGE_SIZE
     # What leads to the next page: an argument, or a cursor.
-    onward = {"pending": "offset", "log": "before"}.get(operation.name)
+    onward = {"pending": "offset", "diff": "offset", "log": "before"}.get(operation.name)
     if operation.name == "log":
         size = _MAX_COMMITS_PER_PAGE
     # The size stays the same, so that pages are contiguous.
@@ -296,6 +301,7 @@ _SPECIAL_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "list_memories": _find,
     "log": _log,
     "pending": _pending,
+    "diff": _diff,
     "propose": _propose,
     "remember_many": _remember_many,
     "approve": _approve,

@@ -91,8 +91,13 @@ class Difference(Value):
 
 
 class Differences(ListResult[Difference]):
-    """The memories that differ between two states, by id."""
+    """A page of the memories that differ between two states, by id; those with another importance only come last."""
 
+    #: Position of the first item among all that differ, from 0, and their number.
+    offset: int = 0
+    total: int = 0
+    #: Numbers of those ``added``, ``changed``, ``removed``, and of those that differ in ``importance`` and uses only.
+    counts: Mapping[str, int] = msgspec.field(default_factory=dict)
     #: Ids of memories that were not compared, because a version does not match its seal.
     withheld: tuple[str, ...] = ()
     #: Sentences about these, with the commands that help.

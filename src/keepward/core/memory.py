@@ -413,11 +413,23 @@ VERSION_FIELDS = frozenset(
 #: Fields besides the text with words of the writer: one text each, and lists of texts.
 NAME_FIELDS = ("key", "subject", "category", "session", "speaker", "job", "blob")
 NAME_LIST_FIELDS = ("tags", "evidence", "aliases")
+_content = attrgetter(
+    *(
+        name
+        for name in Record.__struct_fields__
+        if name.removesuffix("_json") not in {*VERSION_FIELDS, *READ_FIELDS, "importance", "stored_importance"}
+    )
+)
 _stored = attrgetter(
     *(name for name in Record.__struct_fields__ if name not in {*READ_FIELDS, "confidence", "importance"}),
     "stored_confidence",
     "stored_importance",
 )
+
+
+def has_same_content(one: Record, other: Record) -> bool:
+    """Whether two versions differ at most in importance, uses, and who wrote them when."""
+    return bool(_content(one) == _content(other))
 
 
 def round_share(value: float) -> float:

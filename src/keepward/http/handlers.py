@@ -467,7 +467,8 @@ def diff(call: OperationCall) -> Response:
     found: Differences = call.run()
     later = call.given.get("later")
     span = {"from": str(call.given["earlier"]), "to": None if later is None else str(later)}
-    return json_response({**asdict(found), "cursor": None, **span, "count": len(found)})
+    end = found.offset + len(found)
+    return json_response({**asdict(found), **span, "next_offset": end if end < found.total else None})
 
 
 history = json_endpoint(lambda _, versions: {"id": versions[-1].record.id})

@@ -220,10 +220,22 @@ class RouteSpec:
 
 _PLAIN = RouteSpec()
 _UPLOAD: Any = {"receives": streams.receive_upload, "extra": streams.UPLOAD_BODY}
-_DIFFERENCES = page_of(
-    Difference,
-    "Differences",
-    **{"from": str, "to": str | None, "count": int, "withheld": list[str], "notes": list[str]},
+#: By a function, since `from` is a word of Python.
+_COMPARED = msgspec.defstruct(
+    "Compared",
+    [
+        ("items", list[Difference]),
+        ("offset", int),
+        ("total", int),
+        ("counts", dict[str, int]),
+        ("withheld", list[str]),
+        ("notes", list[str]),
+        ("from", str),
+        ("to", str | None),
+        ("next_offset", int | None),
+    ],
+    namespace={"__doc__": "One page; `counts` is of all: added, changed, removed, and with another importance only."},
+    kw_only=True,
 )
 _EDIT = RouteSpec(answer=handlers.update_memory, http_only=_IF_MATCH)
 #: Operations by tag, in the order of the OpenAPI document; others have the tag ``other``.
@@ -262,7 +274,7 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     ),
     "events": RouteSpec(answer=streams.events, http_only=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER}),
     "log": RouteSpec(answer=handlers.log),
-    "diff": RouteSpec(answer=handlers.diff, model=_DIFFERENCES),
+    "diff": RouteSpec(answer=handlers.diff, model=_COMPARED),
     "show": RouteSpec(answer=handlers.show),
     "rollback": RouteSpec(answer=handlers.rollback, model=schemas.RolledBack, http_only=_IF_MATCH),
     "receipt": RouteSpec(model=schemas.AnyReceipt),

@@ -1,6 +1,8 @@
 /** Two states of the store, compared: what was added, changed and removed between them. */
 
+import { useState } from "preact/hooks";
 import type { Address } from "../../address";
+import type { Schemas } from "../../api";
 import { dayBegins } from "../../browse";
 import { changesOf } from "../../changes";
 import { useGet } from "../../load";
@@ -15,34 +17,28 @@ import { daysAgo, localDay, SPANS, WEEK } from "./spans";
 
 // What the store itself changes while a memory is used; its words stay as they are.
 const UPKEEP = new Set(["importance", "base_importance", "reinforced_at", "uses", "last_used"]);
-const SHOWN = 300;
+// Differences that are read at once.
+const SHOWN = 100;
 
-/** Differences by what they are, with those of importance and uses apart. */
+/** What a commit changed, with changes of importance and uses apart. */
 export function Compared({ items, label }: { items: readonly Differing[]; label: string }) {
   const said = items.filter((each) => changesOf(each.before, each.after).some((change) => !UPKEEP.has(change.field)));
   const weighed = items.filter((each) => !said.includes(each));
   const added = said.filter((each) => !each.before).length;
   const removed = said.filter((each) => !each.after).length;
-  const counts = [
-    [added, "added"],
-    [said.length - added - removed, "changed"],
-    [removed, "removed"],
-    [weighed.length, "with another importance only"],
-  ] as const;
+  const counts = { added, removed, changed: said.length - added - removed, importance: weighed.length };
   return (
     <>
-      {items.length > 1 ? (
+      {items.length > 1 ? <Counts of={counts} /> : null}
+      <Differences items={said.slice(0, SHOWN)} label={label} />
+      {said.length > SHOWN ? (
         <p class="soft">
-          {counts.flatMap(([count, word]) => (count ? `${count.toLocaleString()} ${word}` : [])).join(", ")}
+          The first {SHOWN} of {said.length.toLocaleString()} are shown; the JSON has all of them.
         </p>
       ) : null}
-      <Differences items={said.slice(0, SHOWN)} label={label} />
-      {said.length > SHOWN ? <p class="soft">The first {SHOWN} are shown; the JSON has all of them.</p> : null}
       {weighed.length ? (
         <details>
-          <summary>
-            {weighed.length} {weighed.length === 1 ? "differs" : "differ"} in importance and uses only
-          </summary>
+          <summary>{upkeepWords(weighed.length)}</summary>
           <Differences items={weighed.slice(0, SHOWN)} label="Importance and uses" />
         </details>
       ) : null}
@@ -50,10 +46,71 @@ export function Compared({ items, label }: { items: readonly Differing[]; label:
   );
 }
 
+function upkeepWords(count: number): string {
+  return `${count.toLocaleString()} ${count === 1 ? "differs" : "differ"} in importance and uses only`;
+}
+
+const KINDS = [
+  ["added", "added"],
+  ["changed", "changed"],
+  ["removed", "removed"],
+  ["importance", "with another importance only"],
+] as const;
+
+function Counts({ of }: { of: Readonly<Record<string, number>> }) {
+  const parts = KINDS.flatMap(([name, word]) => (of[name] ? `${of[name].toLocaleString()} ${word}` : []));
+  return <p class="soft">{parts.join(", ")}</p>;
+}
+
+/** Return how many differ in more than importance and uses: they come first. */
+function saidOf({ total, counts }: Pick<Schemas["Compared"], "total" | "counts">): number {
+  return total - (counts["importance"] ?? 0);
+}
+
+interface Span {
+  earlier: string;
+  later: string | undefined;
+}
+
+/** The first differences of a page, and what reads the ones after them. */
+function Pages({ span, from, to, label }: { span: Span; from: number; to: number; label: string }) {
+  const [more, setMore] = useState(false);
+  const end = Math.min(to, from + SHOWN);
+  const query = { ...span, offset: from, limit: SHOWN };
+  const found = useGet(end > from ? "/memory/diff" : null, { params: { query } });
+  if (end <= from) return null;
+  const left = to - end;
+  return (
+    <>
+      <Shown of={found} rows={4}>
+        {(data) => <Differences items={data.items.slice(0, end - from)} label={label} />}
+      </Shown>
+      {left > 0 && !more ? (
+        <Button onClick={() => setMore(true)}>
+          Show {Math.min(left, SHOWN).toLocaleString()} of {left.toLocaleString()} more
+        </Button>
+      ) : null}
+      {left > 0 && more ? <Pages span={span} from={end} to={to} label={`${label}, from ${end + 1}`} /> : null}
+    </>
+  );
+}
+
+/** Differences in importance and uses, read when somebody asks for them. */
+function Upkeep({ span, from, to }: { span: Span; from: number; to: number }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{upkeepWords(to - from)}</summary>
+      {open ? <Pages span={span} from={from} to={to} label="Importance and uses" /> : null}
+    </details>
+  );
+}
+
 export function Compare({ address }: { address: Address }) {
   const from = address.get("from") || daysAgo(WEEK);
   const to = address.get("to");
-  const found = useGet("/memory/diff", { params: { query: { earlier: from, later: to || undefined } } });
+  const span = { earlier: from, later: to || undefined };
+  const found = useGet("/memory/diff", { params: { query: { ...span, offset: 0, limit: SHOWN } } });
   return (
     <Page
       title="Compare"
@@ -113,15 +170,19 @@ export function Compare({ address }: { address: Address }) {
       <div class="card pad stack">
         <Shown of={found} rows={6}>
           {(data) =>
-            data.count || data.notes.length ? (
+            data.total || data.notes.length ? (
               <>
                 <Damage notes={data.notes} />
                 <p>
                   <b>
-                    {data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}
+                    {data.total.toLocaleString()} {data.total === 1 ? "memory differs" : "memories differ"}
                   </b>
                 </p>
-                <Compared items={data.items} label="What differs" />
+                {data.total > 1 ? <Counts of={data.counts} /> : null}
+                <Pages key={found.url} span={span} from={0} to={saidOf(data)} label="What differs" />
+                {saidOf(data) < data.total ? (
+                  <Upkeep key={`upkeep ${found.url}`} span={span} from={saidOf(data)} to={data.total} />
+                ) : null}
               </>
             ) : (
               <Empty title="The two states are equal" />

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ from keepward.core.memory import (
     Sensitivity,
     Status,
     Tier,
+    has_same_content,
 )
 from keepward.core.principals import (
     RESERVED_SCOPE,
@@ -594,8 +596,13 @@ class VisibleReader:
             commits[name] = self.visible_commits(changing)
         return commits
 
-    def differences(self, earlier: int | None, later: int | None) -> Differences:
-        """Return the memories that differ between the active ones after two commits, by id; damaged ones are named."""
+    def differences(
+        self, earlier: int | None, later: int | None, *, offset: int = 0, limit: int | None = None
+    ) -> Differences:
+        """Return a page of the memories that differ between the active ones after two commits; damaged ones are named.
+
+        They come by id, and those that differ in importance and uses only come last.
+        """
         store, tenant = self.context.store, self.context.tenant
         low, high = sorted(MAX_SAFE_INTEGER if seq is None else seq for seq in (earlier, later))
         # Nothing else can differ.
@@ -615,14 +622,21 @@ class VisibleReader:
             for name in sorted(first.keys() | second.keys())
             if first.get(name) != second.get(name)
         }
-        hidden = self._hidden([side for pair in changed.values() for side in pair if side])
+        kinds = {name: _kind_of_difference(*pair) for name, pair in changed.items()}
+        # The sort is stable: they stay in the order of their ids.
+        listed = sorted(changed, key=lambda name: kinds[name] == "importance")
+        shown = {name: changed[name] for name in listed[offset : None if limit is None else offset + limit]}
+        hidden = self._hidden([side for pair in shown.values() for side in pair if side])
         return Differences(
             items=tuple(
                 Difference(id=name, before=before and _without_content(before), after=after and _without_content(after))
                 if name in hidden
                 else Difference(id=name, before=before, after=after)
-                for name, (before, after) in changed.items()
+                for name, (before, after) in shown.items()
             ),
+            offset=offset,
+            total=len(changed),
+            counts=dict(sorted(Counter(kinds.values()).items())),
             withheld=withheld,
             notes=tuple(damage_note(f"memory {name}", "a version does not match its seal") for name in withheld),
         )
@@ -902,6 +916,13 @@ def _only(ids: Iterable[str], prefix: str) -> str:
     if len(found) > 1:
         raise InvalidInput("more than one begins so; give more of its id")
     return found[0] if found else ""
+
+
+def _kind_of_difference(before: Record | None, after: Record | None) -> str:
+    """Return ``added``, ``removed``, ``changed``, or ``importance`` if nothing else differs but uses."""
+    if before is None or after is None:
+        return "added" if before is None else "removed"
+    return "importance" if has_same_content(before, after) else "changed"
 
 
 def _without_content(record: Record) -> Record:

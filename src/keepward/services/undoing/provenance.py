@@ -102,9 +102,15 @@ def show(context: RequestContext, commit: str) -> CommitView:
     return view
 
 
-def diff(context: RequestContext, earlier: AsOf, later: AsOf) -> Differences:
-    """Return the visible memories that differ between the states after two commits, by id."""
-    return VisibleReader(context).differences(seq_of(context, earlier), seq_of(context, later))
+def diff(
+    context: RequestContext, earlier: AsOf, later: AsOf, *, offset: int = 0, limit: int | None = 50
+) -> Differences:
+    """Return a page of the visible memories that differ between the states after two commits, by id.
+
+    Those that differ in importance and uses only come last.
+    """
+    seqs = seq_of(context, earlier), seq_of(context, later)
+    return VisibleReader(context).differences(*seqs, offset=offset, limit=limit)
 
 
 def blame(context: RequestContext, name: str) -> Blame:
