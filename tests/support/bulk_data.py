@@ -98,16 +98,6 @@ def put_records(
     return made
 
 
-def many_reads(owner: Memory, count: int) -> None:
-    """Store receipts of so many recalls, as if a reader had got nothing."""
-    context = owner._context
-    facts = {"query": "boat", "handed": []}
-    made = [receipt_of(context, "recall", facts, head="-") for _ in range(count)]
-    with context.store.write() as writer:
-        for each in made:
-            writer.put_receipt(each)
-
-
 def many_waiting(owner: Memory, count: int) -> None:
     """Put proposals into the queue, all like one that an agent made; their texts are ``Guess N``."""
     owner.as_actor(Actor.agent("assistant")).remember("Guess", tier="archival", confidence=0.2, reason="a guess")
