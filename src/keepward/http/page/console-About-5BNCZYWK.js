@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-YWPAQUWH.js";import"./console-chunk-G5SKFFH2.js";import"./console-chunk-LL7IPSPA.js";import"./console-chunk-U64TI64X.js";import"./console-chunk-Z5TA2MPF.js";import"./console-chunk-56NAOTZN.js";import"./console-chunk-RBF5Z2EO.js";import"./console-chunk-AVD6KBUX.js";export{a as About,b as Erase,c as Everything};

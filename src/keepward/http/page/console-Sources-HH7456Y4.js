@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-U64TI64X.js";import"./console-chunk-Z5TA2MPF.js";import"./console-chunk-56NAOTZN.js";import"./console-chunk-RBF5Z2EO.js";import"./console-chunk-AVD6KBUX.js";export{c as Detail,a as Sources,b as Unknown};
