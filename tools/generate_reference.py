@@ -34,6 +34,7 @@ TYPES = json.loads((ROOT / "tests" / "golden" / "types.json").read_text("utf-8")
 #: What the object of `--json` holds, of commands that the golden session does not call; a test compares it.
 JSON_KEYS = {
     "add": "facts[] notes[] session turns[]",
+    "branch": "",
     "drill": "breached checks[] fired inconclusive ok path",
     "hook": "",
     "open": "console opened",

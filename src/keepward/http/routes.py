@@ -247,9 +247,9 @@ TAGS: Mapping[str, str] = {
     "inquiry": "blame impact export_subject plan_contain contain bisect run_tests contradictions",
     "journal": "log show diff rollback receipt replay receipts context_diff",
     "read": "status core recall identity context memory_block snapshot list_memories get history",
-    "branches": "create_branch branches branch_changes merge_branch discard_branch",
     "browse": "facets activity sources news users projects lineage",
-    "review": "pending proposal approve amend reject reopen approve_many reject_many notices",
+    "review": "pending proposal approve amend reject reopen approve_many reject_many notices "
+    "create_branch branches branch_changes merge_branch discard_branch",
     "tokens": "tokens create_token revoke_token",
     "upkeep": "feedback train_reranker check verify settings rebuild reindex doctor jobs run_jobs merge_candidates",
     "write": "remember remember_many add merge forget_many plan_forget_matching forget_matching revise forget append "
