@@ -39,6 +39,7 @@ JSON_KEYS = {
     "hook": "",
     "open": "console opened",
     "serve": "console live mcp notes[] open_reads path token_file url waiting",
+    "shadow": "added calls errors[] failed median_milliseconds median_tokens memories[] most_tokens",
     "store": "blobs place store_id tenants[]",
 }
 #: What one element holds of lists that are empty in the golden session.

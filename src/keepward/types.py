@@ -427,7 +427,8 @@ PARAMETERS: Mapping[str, Any] = {
         str, Meta(description="What to search for; empty: the newest 20 memories.", max_length=MAX_QUERY_LENGTH)
     ],
     "check.contents": Annotated[
-        dict[str, str], Meta(description="Texts of pages by their address, to compare with what was cited.")
+        dict[str, Annotated[str, Meta(max_length=1_000_000)]],
+        Meta(description="Texts of pages by their address, to compare with what was cited."),
     ],
     "memory_block.seen": Annotated[
         list[Id],

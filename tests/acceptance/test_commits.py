@@ -646,7 +646,7 @@ METADATA = {
     "big": 2**60,
 }
 #: What verbs return that is no result of ours.
-OTHERS = {"Actor", "Any", "Draft", "Iterator", "Memory", "None", "Path", "Policy", "Self", "Conversation"}
+OTHERS = {"Actor", "Any", "Draft", "Iterator", "Memory", "None", "Path", "Policy", "Self", "Shadow", "Conversation"}
 
 
 def results(owner: Memory, folder: Path) -> list[Any]:

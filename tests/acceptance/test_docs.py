@@ -19,7 +19,7 @@ PROGRAMS = [
     *("index", "tutorial"),
     *("howto/blobs", "howto/branches", "howto/erasure", "howto/evaluating", "howto/forgetting", "howto/four-eyes"),
     *("howto/freshness", "howto/import"),
-    *("howto/learning", "howto/memory-tests", "howto/messages", "howto/model", "howto/plugins"),
+    *("howto/learning", "howto/memory-tests", "howto/messages", "howto/model", "howto/plugins", "howto/shadow"),
     *("concepts/contexts", "concepts/detectors", "concepts/gates"),
     *("concepts/journal", "concepts/roles", "concepts/scopes"),
     *("internals/ranking", "reference/errors", "reference/formats"),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from keepward import Actor, Feedback, Memory, Policy, Tier
 from keepward.core.memory import Kind, Record, Stability
 from keepward.core.principals import Trust
-from keepward.jobs import registry
+from keepward.jobs import planners, registry
 from keepward.jobs.planners import CHANGES_PER_COMMIT
 from keepward.storage import documents, rows
 from keepward.storage.store import EventStore
@@ -88,7 +88,20 @@ def test_uses_are_learned_from_two_hundred_memories_at_once(opened: Callable[...
         assert max(changed) <= CHANGES_PER_COMMIT + 5
 
 
-@pytest.mark.parametrize("job", ["consolidate", "decay_archival", "prune"])
+def test_consolidation_decodes_what_resembles_the_newest_alone(
+    opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planners, "MAX_RECENT", 2)
+    with opened("many", actor=Actor.operator("olga"), policy=POLICY) as owner:
+        facts(owner)
+        decoded, decode = list[bytes](), rows.decode_record
+        monkeypatch.setattr(rows, "decode_record", lambda payload: decoded.append(payload) or decode(payload))
+        assert owner.run_job("consolidate", force=True).outcome == "run"
+        # The newest, and at most eight candidates of each.
+        assert len(decoded) <= 2 * (2 + 2 * 8)
+
+
+@pytest.mark.parametrize("job", ["decay_archival", "prune"])
 def test_a_job_that_has_nothing_to_do_decodes_no_memory(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:

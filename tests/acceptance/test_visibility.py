@@ -53,7 +53,7 @@ HANDLES: dict[str, Callable[[Memory], Any]] = {
 #: What sees no memory by itself.
 NEITHER = {
     "actor", "as_actor", "branch_name", "call_tool", "close", "draft", "head", "now", "open", "path", "policy", "proposed_steps",
-    "recover", "restore_backup", "run_job", "scope", "session", "tenant", "tools", "with_token",
+    "recover", "restore_backup", "run_job", "scope", "session", "shadow", "tenant", "tools", "with_token",
 }  # fmt: skip
 
 

@@ -243,6 +243,8 @@ TAKEN: Mapping[str, str] = {
     "objective: empty": "a context without an objective has what every prompt needs",
     "context.summaries: 0": "none, the default",
     "objective: blank": "a context without an objective has what every prompt needs",
+    "memory_block.query: empty": "the newest memories",
+    "memory_block.query: blank": "the newest memories",
     **{f"draft.{verb}.consent: 0": "it equals the default" for verb in ("insert", "replace", "append")},
     **{
         f"Policy.{each.name}: 0": "none at all"

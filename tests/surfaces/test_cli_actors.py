@@ -57,13 +57,14 @@ REFUSED = {
     "open": "open --port {port}",
     "connect": "connect claude",
     "test": "test agent.memory.yaml",
+    "check": "check",
 }
 #: What an agent may run, or what opens no store.
 ALLOWED = {
-    *("init", "model", "demo", "status", "mcp", "hook", "version", "verify", "doctor"),
+    *("init", "model", "demo", "status", "mcp", "hook", "shadow", "version", "verify", "doctor"),
     *("remember", "add", "revise", "move", "promote", "merge", "reinforce", "block", "forget", "supersede", "archive"),
     *("restore", "blob", "identity", "import", "recall", "context", "replay", "list", "get", "history", "feedback"),
-    *("pending", "log", "show", "diff", "receipt", "blame", "bisect", "context-diff", "contradictions"),
+    *("branch", "pending", "log", "show", "diff", "receipt", "blame", "bisect", "context-diff", "contradictions"),
 }
 
 

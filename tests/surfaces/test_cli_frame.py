@@ -46,7 +46,10 @@ def test_help_fits_80_columns_and_lists_shared_options(run):
     [
         ("remember", "TEXT Text of the memory; - reads stdin. [required]"),
         ("remember", "--tier TIER core, working, episodic or archival. Default: by kind, else archival."),
-        ("remember", "--evidence REF References that support it, such as chat:42. May be repeated."),
+        (
+            "remember",
+            "--evidence REF References that support it, such as chat:42. A check compares file:PATH#NAME,",
+        ),
         ("revise", "[TEXT] "),
         ("revise", "`never` removes it."),
         ("forget", "[ID] "),

@@ -348,7 +348,7 @@ class _ContextBuilder:
                 "objective": inputs.objective,
                 "purpose": inputs.purpose,
                 "now": to_micros(inputs.now),
-                **({} if inputs.valid_at is None else {"valid_at": to_micros(inputs.valid_at)}),
+                **({} if inputs.valid_at is None else {"valid_at": inputs.valid_at.isoformat()}),
                 "head": inputs.head,
                 "scope": inputs.scope,
                 "policy": inputs.policy.version,

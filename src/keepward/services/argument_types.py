@@ -110,6 +110,8 @@ def _json_reader(kind: Any, label: str) -> ArgumentReader:
     if origin is list:
         what = "a list" if parts[0] is Any else "a list of texts"
         return texts if gated else _list_reader(_json_reader(parts[0], label), what, limits)
+    if origin is dict:
+        return _mapping_reader(*(_json_reader(part, label) for part in parts))
     if origin is Literal:
         return lambda _, value: one_of(label.replace("_", " "), value, parts)
     if origin in (Union, UnionType):
@@ -122,6 +124,15 @@ def _json_reader(kind: Any, label: str) -> ArgumentReader:
     if kind in (int, float):
         return number_reader(kind, limits)
     return boolean if kind is bool else lambda _, value: value
+
+
+def _mapping_reader(read_key: ArgumentReader, read: ArgumentReader) -> ArgumentReader:
+    def read_all(name: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise InvalidInput(f"{name} is an object, not {type(value).__name__}")
+        return {read_key(name, key): read(name, each) for key, each in value.items()}
+
+    return read_all
 
 
 def _text_reader(limits: Mapping[str, Any]) -> ArgumentReader:

@@ -27,7 +27,7 @@ KEYED = {
 ONCE = {
     *("remember_many", "add", "forget_many", "forget_matching", "feedback", "reject", "reopen", "approve_many"),
     *("reject_many", "rollback", "contain", "erase", "adopt", "train_reranker", "run_jobs", "rebuild", "reindex"),
-    *("create_token", "revoke_token", "notices", "create_branch", "merge_branch", "discard_branch"),
+    *("create_token", "revoke_token", "notices", "check", "create_branch", "merge_branch", "discard_branch"),
 }
 #: Equal bytes are stored once.
 HARMLESS = {"put_blob"}

@@ -89,6 +89,8 @@ def create_branch(
     if sum(record.is_live(now) for record in records) >= MAX_BRANCHES:
         raise Conflict(f"{MAX_BRANCHES} branches are open: merge or discard one first")
     term = expiry_time("expires", context.policy.review_ttl if expires is None else expires)
+    if (now + term if isinstance(term, timedelta) else term) <= now:
+        raise InvalidInput("expires: a branch expires in the future")
     source = default_source(context.actor)
     record = Record(
         id=context.ids.new_id(now),
@@ -352,7 +354,7 @@ def merge_branch(context: RequestContext, /, name: str, *, take: Mapping[str, Si
     _check_may_write(context)
     there = _at_branch(context, name)
     state, reader, main = _record_of(there), VisibleReader(there), _on_main(context)
-    chosen = _decided(take or {})
+    chosen = dict(take or {})
     conflicts: list[BranchChange] = []
     items: list[_Item] = []
     refused: list[MergedChange] = []
@@ -406,12 +408,6 @@ def merge_branch(context: RequestContext, /, name: str, *, take: Mapping[str, Si
         commits=commits,
         receipt=receipt,
     )
-
-
-def _decided(take: Mapping[str, Side]) -> dict[str, Side]:
-    if not isinstance(take, Mapping) or not all(side in {"branch", "main"} for side in take.values()):
-        raise InvalidInput("`take` names for the id of each conflict one of the sides `branch` and `main`")
-    return dict(take)
 
 
 def _readable(reader: VisibleReader, change: BranchChange) -> BranchChange:

@@ -33,7 +33,7 @@ from keepward.core.evidence import (
 )
 from keepward.core.memory import Record, Sensitivity, Status
 from keepward.core.principals import is_within_scope
-from keepward.errors import Conflict, InvalidInput, KeepwardError, Unauthorised
+from keepward.errors import Conflict, KeepwardError, Unauthorised
 from keepward.gates.content import redact_secrets
 from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import RequestContext
@@ -63,7 +63,7 @@ def check(context: RequestContext, /, *, contents: _Contents | None = None) -> S
         within_both = is_within_scope(record.scope, within) and is_within_scope(record.scope, context.scope)
         return within_both and (sensitive or record.sensitivity is Sensitivity.NORMAL)
 
-    return check_sources(context, may_check, pages=_pages(contents))
+    return check_sources(context, may_check, pages=contents or {})
 
 
 def check_sources(
@@ -90,13 +90,6 @@ def check_sources(
         cleared=tuple(found.cleared),
         stale=tuple(found.stale),
     )
-
-
-def _pages(contents: _Contents | None) -> _Contents:
-    pages: object = {} if contents is None else contents
-    if not isinstance(pages, Mapping) or not all(isinstance(each, str) for pair in pages.items() for each in pair):
-        raise InvalidInput("contents are texts by their address, such as {'https://example.org/terms': '...'}")
-    return pages
 
 
 @dataclass(slots=True)
