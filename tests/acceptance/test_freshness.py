@@ -272,7 +272,7 @@ def test_a_page_is_compared_with_what_the_caller_hands_in(owner):
     found = owner.check(contents={"https://example.org/other": "Three days"})
     changed = [(each.memory, each.before, each.after) for each in found if each.state == "changed"]
     assert changed == [(later, "Two days", "Three days")]
-    with pytest.raises(InvalidInput, match="texts by their address"):
+    with pytest.raises(InvalidInput, match="value of contents is a text"):
         owner.check(contents={"https://example.org/other": 7})
 
 

@@ -130,7 +130,7 @@ def _mapping_reader(read_key: ArgumentReader, read: ArgumentReader) -> ArgumentR
     def read_all(name: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             raise InvalidInput(f"{name} is an object, not {type(value).__name__}")
-        return {read_key(name, key): read(name, each) for key, each in value.items()}
+        return {read_key(f"a key of {name}", key): read(f"a value of {name}", each) for key, each in value.items()}
 
     return read_all
 
