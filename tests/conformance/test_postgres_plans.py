@@ -129,9 +129,11 @@ def values(filled: EventStore) -> dict[str, Any]:
     listed |= {name: [] for name in ("category", "kinds", "tiers", "quoted", "quoted_tags", "tags", "content_types")}
     numbers = {"marks": [1, 2, 3], "seqs": [8_000, 9_000], "positions": [(2 << 20), (3 << 20)]}
     ranges = {"low": ids[1], "high": ids[2] + "~", "low_folded": "/agents/a7", "high_folded": "/agents/a8"}
+    ranges |= {"main_low": ids[1], "main_high": ids[2] + "~"}
     return {name: json.dumps(each) for name, each in (listed | numbers).items()} | {
         **ranges,
         "tenant": "ada",
+        "active": 1,
         "after": 9_000,
         "arrivals": [2 << 20, 3 << 20],
         "as_of": 9_000,
@@ -207,6 +209,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "documents_before": {"before": "0"},
     "documents_in_states": {"after": ""},
     "scopes_between": {"low": "/agents/a7", "high": "/agents/a8"},
+    "on_branch": {"path": "/agents/a7", "low": "/agents/a7/", "high": "/agents/a70"},
     "tokens_like": {"low": "a", "high": "b"},
     "candidates_unread": {"after": 0},
     "candidate_index": {"name": "none"},

@@ -150,7 +150,7 @@ class Rest(Library):
             body = {"params": sent}
         answer = self.world.client(token).request(about.http_method, path, headers=headers, **body)
         if answer.status_code < 400:
-            if '"refused"' in answer.text:
+            if '"refused"' in answer.text and '"refused":' not in answer.text:
                 return Answer("refused", answer.text)
             results = answer.json().get("results", ()) if about.name.endswith("_many") else ()
             return Answer("".join(each["error"]["code"] for each in results if each["error"]) or "answer", answer.text)

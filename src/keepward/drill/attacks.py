@@ -1,4 +1,4 @@
-"""The thirteen attacks that a user understands, and the copy of the store that they run on.
+"""The fourteen attacks that a user understands, and the copy of the store that they run on.
 
 Each attack says what is tried, what the store did about it, and the command that shows it. The last two write to the
 file or the tables without the key; the others use ordinary operations.
