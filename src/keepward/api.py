@@ -706,7 +706,7 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/branches/{name}", by="services.review.branches:branch_changes", right="read")
     def branch_changes(self, name: str) -> BranchDiff:
-        """Return what a branch changes: each memory there, on main now, and as it was when the branch changed it.
+        """Return each change of a branch: the memory there, on main now, and on main when the branch changed it.
 
         A ``conflict`` is what main has changed as well.
         """

@@ -1,4 +1,4 @@
-"""Branches: changes beside main, compared with it, merged into it through every gate, or discarded."""
+"""Branches: changes apart from main, compared with it, merged into it through every gate, or discarded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from acceptance.conftest import Clock
-from keepward import Actor, Insert, Memory
+from keepward import Actor, Insert, Memory, Policy, Record
+from keepward.core.change import ChangedFields, NewFields
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Unauthorised
 
 ON_BOTH_DATABASES = True
@@ -210,6 +211,73 @@ def test_a_core_block_waits_for_approval_in_the_merge(main: Memory, agent: Memor
     assert "We ship the product in May" in prompt(main)
     assert said(main.merge_branch(BRANCH).landed) == ["We ship the product in May"]
     assert main.branches()[0].changes == 0
+
+
+#: A value for each field that a writer may give; parts that belong to one write, and files, are left out.
+GIVEN = {
+    "tier": "episodic",
+    "kind": "event",
+    "key": "harbour",
+    "subject": "Ana",
+    "category": "boats",
+    "tags": ("blue", "old"),
+    "metadata": {"berth": 4},
+    "source": "user",
+    "evidence": ("chat:7",),
+    "confidence": 0.35,
+    "importance": 0.85,
+    "ttl": "30d",
+    "stability": "volatile",
+    "access": "read_write",
+    "session": "s1",
+    "speaker": "Ana",
+    "job": "harbour-log",
+    "aliases": ("note-7",),
+    "occurred_at": "2025-03-01",
+    "valid_from": "2025-01-01",
+    "valid_until": "2099-01-01",
+}
+NOT_GIVEN = {"scope", "content_type", "blob", "derived_from", "sensitivity", "consent", "vector", "if_version"}
+#: What a memory of main has of its own.
+OWN = {"id", "version", "scope", "branched_from", "created_at", "updated_at", "reinforced_at", "expires_at", "text_at"}
+
+
+def different_fields(there: Record, merged: Record) -> set[str]:
+    return {name for name in Record.__struct_fields__ if getattr(there, name) != getattr(merged, name)} - OWN
+
+
+def test_a_merge_brings_every_field_of_a_new_memory(main: Memory) -> None:
+    assert GIVEN.keys() | NOT_GIVEN == NewFields.__annotations__.keys()
+    made = main.branch(BRANCH).remember("The blue boat lies at berth four", **GIVEN).id  # type: ignore[arg-type]
+    there = main.branch(BRANCH).get(made)
+    (landed,) = main.merge_branch(BRANCH).landed
+    merged = main.get(str(landed.main_id))
+    assert different_fields(there, merged) == set()
+    assert merged.expires_at is not None
+
+
+def test_a_merge_brings_every_field_that_was_edited(main: Memory) -> None:
+    edited = {name: GIVEN[name] for name in ChangedFields.__annotations__.keys() & GIVEN.keys() - {"source"}}
+    deploy = named(main, "deploy")
+    main.branch(BRANCH).revise(deploy, "We deploy on Mondays", **edited)  # type: ignore[arg-type]
+    there = main.branch(BRANCH).get(deploy)
+    main.merge_branch(BRANCH)
+    assert different_fields(there, main.get(deploy)) == set()
+
+
+def test_a_merged_memory_is_stale_if_its_source_changed_since_the_branch(
+    opened: Callable[..., Memory], tmp_path: Path
+) -> None:
+    (folder := tmp_path / "app").mkdir()
+    source = folder / "conf.py"
+    source.write_text("PORT = 8080\n")
+    with opened("cites", actor=Actor.operator("olga"), policy=Policy(evidence_roots=(str(folder),))) as owner:
+        owner.create_branch(BRANCH)
+        owner.branch(BRANCH).remember("The service listens on port 8080", evidence=["file:conf.py#PORT"])
+        source.write_text("PORT = 9090\n")
+        owner.merge_branch(BRANCH)
+        assert [each.state for each in owner.check()] == ["changed"]
+        assert "8080" not in owner.context("Which port does the service listen on?", purpose="act").text
 
 
 def test_a_second_merge_asks_no_second_time(main: Memory, agent: Memory) -> None:
@@ -477,7 +545,7 @@ def test_no_caller_names_the_scope_of_a_branch(main: Memory, scope: str) -> None
         main.propose([Insert(text="A note at the scope of a branch", scope=scope)])
 
 
-def test_a_second_branch_of_a_name_is_refused_while_the_first_is_open(main: Memory) -> None:
+def test_the_name_of_an_open_branch_is_taken(main: Memory) -> None:
     with pytest.raises(Conflict, match="already"):
         main.create_branch(BRANCH)
     with pytest.raises(Conflict, match="already"):

@@ -172,7 +172,7 @@ def test_each_way_to_cite_a_file(owner, root, cited, old, new, before, after):
     assert [(each.before, each.after) for each in owner.check()] == [(before, after)]
 
 
-def test_a_file_that_is_gone_makes_stale_and_one_that_never_was_does_not(owner, root):
+def test_a_lost_file_makes_stale_and_one_that_never_was_does_not(owner, root):
     cite(owner, "file:conf.py")
     cite(owner, "file:never.py", text="The service logs to standard output")
     assert [each.state for each in owner.check()] == ["unread"]

@@ -51,7 +51,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.parametrize("missing", ["onnxruntime", pytest.param("tokenizers", marks=pytest.mark.slow)])
-def test_recall_without_the_runtime_of_the_model_is_by_words_and_says_so(tmp_path, monkeypatch, missing):
+def test_recall_without_the_runtime_is_by_words_and_says_so(tmp_path, monkeypatch, missing):
     monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "m.db"))
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path))
     monkeypatch.delenv("KEEPWARD_EMBEDDER", raising=False)

@@ -54,7 +54,7 @@ def test_a_search_shows_what_it_found_while_texts_are_looked_through(console):
         expect(found).to_contain_text("1 memory found")
 
 
-def test_the_plan_of_an_erasure_is_not_asked_for_again_while_it_is_made(console):
+def test_a_running_erasure_asks_for_no_second_plan(console):
     kept = console.owner.remember("The boiler is in the cellar.", tier="archival", reason="seen").record
     with console.page(f"/erase?ids={kept.id}") as page:
         page.get_by_label("to confirm").wait_for()

@@ -61,7 +61,7 @@ from keepward.errors import Conflict, InvalidInput
 _E = TypeVar("_E", bound=StrEnum)
 _STATUS_AFTER = {changes.Retire: Status.RETIRED, changes.Archive: Status.ARCHIVED, changes.Expire: Status.EXPIRED}
 #: Fields that an edit may name.
-_EDITABLE_FIELDS = (
+EDITABLE_FIELDS = (
     "text",
     "category",
     "subject",
@@ -74,7 +74,7 @@ _EDITABLE_FIELDS = (
 )
 _SHARE_FIELDS = ("confidence", "importance")
 #: Fields that a new memory copies from its change; others are computed.
-_COPIED_FIELDS = tuple(
+COPIED_FIELDS = tuple(
     sorted(
         set(changes.Insert.__struct_fields__)
         & set(Record.__struct_fields__)
@@ -256,7 +256,7 @@ def _insert(change: changes.Insert, context: ChangeContext) -> Record:
     known = SOURCES.get(source, SOURCES["unknown"])
     trust = trust_of(context.actor, source, _trust_of_role(change))
     record = Record(
-        **{name: getattr(change, name) for name in _COPIED_FIELDS},
+        **{name: getattr(change, name) for name in COPIED_FIELDS},
         subject=change.subject if change.subject is not None else user_of(change.scope),
         version=1,
         tier=tier,
@@ -420,7 +420,7 @@ def _renewed_expiry(change: changes.Insert, before: Record, context: ChangeConte
 
 
 def _replace(change: changes.Replace, before: Record, context: ChangeContext) -> Record:
-    given = {name: value for name in _EDITABLE_FIELDS if (value := getattr(change, name)) is not UNSET}
+    given = {name: value for name in EDITABLE_FIELDS if (value := getattr(change, name)) is not UNSET}
     after = _without_speaker(before, given.get("text", before.text), context.actor)
     after |= {name: _sorted(value) if name in {"tags", "evidence"} else value for name, value in given.items()}
     after |= {name: round_share(value) for name in _SHARE_FIELDS if (value := getattr(change, name)) is not None}

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from keepward.core.evidence import FoundSource, Reference
 
-#: Longest file that is read, in bytes, and how long git may take, in seconds.
+#: Bytes of the largest file that is read.
 MAX_SOURCE_BYTES = 1_048_576
+#: Seconds after which git is given up.
 GIT_TIMEOUT_S = 10
 #: Environment of git: only what finds programs, and no prompt, network, pager or settings of others.
 _GIT_ENVIRONMENT = {

@@ -374,7 +374,7 @@ class ListReads(Snapshot):
         return [scope for (scope,) in self._run("scopes", tenant)]
 
     def ids_on_branch(self, tenant: str, branch: str, *, active: bool = False) -> list[str]:
-        """Return the ids of the memories on a branch, in any scope, in order of arrival: of any status, or active."""
+        """Return the ids of the memories on a branch, in any scope, oldest first; with ``active`` only active ones."""
         path = f"{BRANCH_PREFIX}{branch}"
         rows = self._run("on_branch", tenant, path=path, low=f"{path}/", high=f"{path}0", active=int(active))
         return [name for (name,) in rows]

@@ -48,7 +48,7 @@ from keepward.core.principals import (
     trust_of,
 )
 from keepward.core.proposal import Outcome, Proposal
-from keepward.core.reducer import metadata_text
+from keepward.core.reducer import COPIED_FIELDS, EDITABLE_FIELDS, metadata_text
 from keepward.core.value import Duration
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates.content import redact_personal_data, redact_secrets
@@ -60,6 +60,7 @@ from keepward.services.reading.visible import HIDDEN_TEXT, VisibleReader
 from keepward.services.recorded_reads import record_read
 from keepward.services.request_context import RequestContext
 from keepward.services.transaction import store_steps
+from keepward.services.writing.freshness import copy_sources
 from keepward.services.writing.write import propose, propose_each
 
 #: Most open branches of a tenant.
@@ -258,7 +259,7 @@ def _is_change(context: RequestContext, record: Record) -> bool:
 
 
 def _changes(there: RequestContext) -> list[BranchChange]:
-    """Return what the branch of a context changes where the handle sees it, in the order of its memories."""
+    """Return the changes of the handle's branch that the handle may see, oldest first."""
     reader, main = VisibleReader(there), _on_main(there)
     root = main_scope(_record_of(there).scope)
     records = [
@@ -311,8 +312,13 @@ def _added(main: RequestContext, record: Record, hidden: frozenset[str]) -> Bran
     return BranchChange(id=record.id, op="added", of=holder.id, branch=record, main=holder, conflict=not same)
 
 
-#: Fields in which two states of a memory may differ.
-_FIELDS = ("text", "tier", "key", "subject", "category", "tags", "metadata_json", "sensitivity", "access", "blob")
+#: Fields that an edit names, besides the evidence, of which a merge leaves claims out.
+_EDITED_FIELDS = tuple(name for name in EDITABLE_FIELDS if name != "evidence")
+#: Fields in which a branch and main may differ. Who said a text, and when, is not what it says.
+_COMPARED_FIELDS = (
+    *(name for name in _EDITED_FIELDS if name not in {"speaker", "occurred_at"}),
+    *("tier", "key", "metadata_json", "sensitivity", "access", "blob"),
+)
 
 
 def _says_the_same(record: Record, main: Record) -> bool:
@@ -320,7 +326,7 @@ def _says_the_same(record: Record, main: Record) -> bool:
     if record.status is not Status.ACTIVE or main.status is not Status.ACTIVE:
         return record.status is main.status
     same_scope = main_scope(record.scope) == main.scope
-    return same_scope and all(getattr(record, name) == getattr(main, name) for name in _FIELDS)
+    return same_scope and all(getattr(record, name) == getattr(main, name) for name in _COMPARED_FIELDS)
 
 
 # --- merging
@@ -328,7 +334,7 @@ def _says_the_same(record: Record, main: Record) -> bool:
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class _Item:
-    """One change of a branch and the changes that it takes on main."""
+    """One change of a branch, the changes that bring it to main, and their outcomes."""
 
     change: BranchChange
     changes: list[Change]
@@ -379,6 +385,7 @@ def merge_branch(context: RequestContext, /, name: str, *, take: Mapping[str, Si
     waiting = _still_waiting(main, name, items)
     commits = _write(there, main, name, [item for item in items if item.record.id not in waiting])
     landed = [item for item in items if item.record.id not in waiting and all(each.ok for each in item.outcomes)]
+    copy_sources(main, {item.main_id: item.record.id for item in landed if item.main_id is not None})
     ended = [item.record for item in (*landed, *dropped)]
     receipt = None
     if ended:
@@ -438,9 +445,9 @@ def _still_waiting(main: RequestContext, name: str, items: Sequence[_Item]) -> d
 
 
 def _write(there: RequestContext, main: RequestContext, name: str, items: Sequence[_Item]) -> tuple[str, ...]:
-    """Propose the changes of items, each as a write of its author; return the ids of the commits.
+    """Write changes of a branch to main, each as its author would; return the ids of the commits.
 
-    Those of one author that take one change each are one commit.
+    The changes of one author are one commit, except those that need several steps, such as a move with an edit.
     """
     reason, commits = _MERGED.format(name), list[str]()
     authors = _authors(there, [item.record for item in items])
@@ -539,9 +546,6 @@ def _changes_on_main(context: RequestContext, change: BranchChange, new_ids: Map
     return found
 
 
-_EDITED_FIELDS = ("text", "category", "subject", "tags", "speaker", "occurred_at")
-
-
 def _edited(context: RequestContext, record: Record, base: Record) -> dict[str, Any]:
     """Return the fields of ``Replace`` that a branch changed of a memory."""
     found = {name: getattr(record, name) for name in _EDITED_FIELDS if getattr(record, name) != getattr(base, name)}
@@ -569,28 +573,30 @@ def _ttl(context: RequestContext, record: Record) -> timedelta | None:
     return None if record.expires_at is None else max(record.expires_at - context.clock.now(), timedelta(seconds=1))
 
 
-def _given(value: float, default: float) -> float | None:
+def _unless_default(value: float, default: float) -> float | None:
     return None if value == default else value
 
 
 def _insert(context: RequestContext, record: Record, new_ids: Mapping[str, str]) -> Insert:
     """Return the change that writes a new memory of a branch to main."""
-    copied = ("text", "key", "subject", "category", "tags", "blob", "session", "speaker", "job", "aliases")
-    fields: dict[str, Any] = {name: getattr(record, name) for name in (*copied, "occurred_at", "source")}
+    fields: dict[str, Any] = {name: getattr(record, name) for name in COPIED_FIELDS}
+    fields |= {
+        "id": new_ids.get(record.id, ""),
+        "scope": main_scope(record.scope),
+        **{name: getattr(record, name) for name in ("subject", "tags", "source")},
+    }
     parents = tuple(new_ids.get(parent, parent) for parent in record.derived_from)
     return Insert(
         **fields,
-        id=new_ids.get(record.id, ""),
         tier=record.tier.value,
         kind=record.kind.value,
         content_type=record.content_type.value,
         metadata=record.metadata or None,
-        scope=main_scope(record.scope),
         evidence=tuple(each for each in record.evidence if not each.startswith(CLAIMED)),
         derived_from=parents,
         # A default stays one: a gate judges what a writer says of a memory.
-        confidence=_given(record.stored_confidence, SOURCES[record.source].confidence),
-        importance=_given(record.stored_importance, SOURCES[record.source].importance),
+        confidence=_unless_default(record.stored_confidence, SOURCES[record.source].confidence),
+        importance=_unless_default(record.stored_importance, SOURCES[record.source].importance),
         ttl=_ttl(context, record),
         stability=record.stability.value,
         sensitivity=record.sensitivity.value if record.sensitivity is Sensitivity.SENSITIVE else None,

@@ -48,11 +48,10 @@ _Contents = Mapping[str, str]
 
 
 def check(context: RequestContext, /, *, contents: _Contents | None = None) -> SourceCheck:
-    """Compare the sources of all memories of this scope and below, and mark what is stale.
+    """Compare what the memories of this scope and below cite, and mark those whose source changed.
 
     Raises:
         Unauthorised: it takes a reviewer or the owner, as `act` leaves out what is marked.
-        InvalidInput: `contents` are not texts by their address.
     """
     if not context.actor.may_decide:
         raise Unauthorised("a check of sources takes a reviewer or the owner")
@@ -249,9 +248,27 @@ def record_sources(context: RequestContext, steps: Iterable[Step]) -> None:
         logger.warning("sources were not recorded: %s", exc, extra={"action": "sources_not_recorded"})
 
 
+def copy_sources(context: RequestContext, originals: Mapping[str, str]) -> None:
+    """Give memories what the sources of others said: by id, the id of the other, such as that of a branch."""
+    known = {
+        each.id: each for each in context.store.documents(CitedSources, context.tenant).list(ids=[*originals.values()])
+    }
+    copied = [replace(known[other], id=name) for name, other in originals.items() if other in known]
+    if copied:
+        with context.store.write() as writer:
+            writer.put_all(copied)
+
+
 def _sources_now(context: RequestContext, record: Record) -> tuple[CitedSource, ...]:
-    """Return what the sources of a memory say; of those that it has from its parents, what they said to these."""
-    parents = context.store.documents(CitedSources, context.tenant).list(ids=[*record.derived_from])
+    """Return what the sources of a memory say; of those that it has from its parents, what they said to these.
+
+    On a branch, the same text has what its sources said on main.
+    """
+    names = [*record.derived_from]
+    if record.branched_id is not None:
+        on_main = context.store.records(context.tenant, [record.branched_id]).records
+        names += [each.id for each in on_main if each.text == record.text]
+    parents = context.store.documents(CitedSources, context.tenant).list(ids=names)
     inherited = {each.reference: each for parent in parents for each in parent.sources}
     found: list[CitedSource] = []
     for reference in references_in(record.evidence):
