@@ -280,6 +280,19 @@ def test_a_merged_memory_is_stale_if_its_source_changed_since_the_branch(
         assert "8080" not in owner.context("Which port does the service listen on?", purpose="act").text
 
 
+def test_an_edit_on_a_branch_does_not_hide_that_a_source_changed(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    (folder := tmp_path / "app").mkdir()
+    source = folder / "conf.py"
+    source.write_text("PORT = 8080\n")
+    with opened("cites", actor=Actor.operator("olga"), policy=Policy(evidence_roots=(str(folder),))) as owner:
+        made = owner.remember("The service listens on port 8080", evidence=["file:conf.py#PORT"]).id
+        owner.create_branch(BRANCH)
+        source.write_text("PORT = 9090\n")
+        there = owner.branch(BRANCH)
+        there.revise(made, category="servers")
+        assert [each.state for each in there.check()] == ["changed"]
+
+
 def test_a_second_merge_asks_no_second_time(main: Memory, agent: Memory) -> None:
     agent.branch(BRANCH).remember(INJECTED)
     first, second = main.merge_branch(BRANCH), main.merge_branch(BRANCH)

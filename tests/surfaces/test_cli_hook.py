@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from keepward import Actor, Memory
 from keepward.hooks import socket_client, socket_server
 
 ASKED = {"session_id": "s1", "cwd": "/srv/bakery", "hook_event_name": "UserPromptSubmit"}
@@ -341,7 +342,10 @@ def test_in_shadow_a_hook_stores_and_adds_nothing(run, hook, monkeypatch, by):
     report = run("shadow", "--json").json
     assert (report["calls"], report["failed"]) == (2, 0)
     assert [each["text"] for each in report["memories"]] == ["The deploy target is db-7"]
-    assert run("status", "--as", "operator", "--json").json["by_kind"] == {"event": 1, "fact": 1}
+    status = run("status", "--as", "operator", "--json").json
+    assert status["by_kind"] == {"event": 1, "fact": 1}
+    with Memory.open(status["path"], actor=Actor.operator("olga")) as owner:
+        assert owner.receipts(kinds=["compile"]).items == ()
     assert run("shadow", "--clear", "--json").json["calls"] == 0
 
 

@@ -488,7 +488,7 @@ class _InputReader:
     def add_newest(self, number: int, **narrowed: Any) -> None:
         """Let the newest memories that pass a filter come before all other recalled ones."""
         # Those of one kind are few, and are compared by the time when they were said.
-        newest = self._newest(number, {"include_sensitive": False, **narrowed}, None if narrowed else number)
+        newest = self._newest(number, narrowed, None if narrowed else number)
         chosen = {record.id for record in newest}
         strongest = max((each.strength or 0.0 for each in self.candidates), default=0.0)
         asked = [
