@@ -21,7 +21,7 @@ class Branch(Value):
     #: ``kind:name`` of who made it.
     author: str
     created_at: Instant
-    #: From then on nobody can use the branch; ``discard_branch`` retires its memories.
+    #: From then on the branch is closed; ``discard_branch`` retires its memories.
     expires_at: Instant | None
     #: The head of the store when it was made.
     base: str
