@@ -223,6 +223,17 @@ def test_each_import_line_has_its_own_answer(world):
     )
 
 
+@pytest.mark.parametrize(("query", "trust", "acts"), [("", "user", True), ("&untrusted=true", "import", False)])
+def test_an_import_acts_only_if_the_owner_vouches_for_it(world, query, trust, acts):
+    body = "The reading list is Dune and Emma\n"
+    told = answers(world.owner.post(f"/memory/import?format=lines{query}", content=body))
+    assert told[-1]["summary"]["committed"] == 1
+    listed = world.owner.post("/memory/call/list_memories", json={"within": "/"}).json()["items"]
+    assert {each["trust"] for each in listed} == {trust}
+    asked = {"objective": "reading list", "purpose": "act"}
+    assert ("Dune" in world.bearer().post("/memory/compile", json=asked).json()["text"]) is acts
+
+
 @pytest.mark.parametrize(
     ("body", "query"),
     [
