@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from keepward import Actor, InvalidInput, Memory
+from keepward import Actor, InvalidInput, Memory, Policy, Status, Tier
 from keepward.cli.main import main
 from keepward.interchange import load
 from support import five_systems
@@ -261,6 +261,26 @@ def test_a_rule_without_evidence_waits(store: Memory, tmp_path: Path) -> None:
     assert waiting == {"Greet Ana in Portuguese", "I answer in one sentence and never guess."}
 
 
+def test_an_agent_proposes_a_soul_and_the_owner_makes_it_so(ana: Memory, store: Memory) -> None:
+    ana.update_identity("I answer in two words.", reason="shorter")
+    assert "two words" not in ana.context("hello").text
+    (waiting,) = store.pending()
+    store.approve(waiting.id)
+    text = ana.context("hello").text
+    assert text.startswith("## persona\n\nI answer in two words.")
+    assert "one sentence" not in text
+
+
+def test_a_job_is_found_by_its_id(ana: Memory) -> None:
+    assert [each.text for each in ana.list_memories(job="job-3")] == ["Job 3: checked berth 3, next is berth 4"]
+
+
+def test_an_empty_query_brings_the_newest_notes_first(ana: Memory) -> None:
+    text = ana.memory_block("").text
+    assert 0 < text.index("radar office") < text.index("Job 7") < text.index("Job 3")
+    assert [each for each in ("blood test", "old gate", "Mondays") if each in text] == []
+
+
 # --- blocks
 
 
@@ -376,6 +396,58 @@ def test_filters_hold(bank: Memory) -> None:
     assert "The quarterly review" not in " ".join(
         hit.memory.text for hit in bank.recall("quarterly review", min_importance=0.3)
     )
+
+
+def test_copies_become_one_in_the_night_and_one_rollback_parts_them(tmp_path: Path, clock: Any) -> None:
+    with Memory.open(
+        tmp_path / "n.db", config_dir=tmp_path / "c", embedder=None, actor=Actor.operator("olga"), clock=clock
+    ) as bank:
+        moved_in(bank, five_systems.write_bank(tmp_path))
+        run = bank.run_job("consolidate", force=True)
+        # The more important wording stays, with the uses of both.
+        (kept,) = [each for each in bank.list_memories() if "Kubernetes" in each.text]
+        assert (kept.text, bank.get(kept.id).uses) == ("Deploy with Kubernetes", 7)
+        bank.rollback(run.commits[0])
+        assert {bank.get(name).status for name in ("m-1", "m-2")} == {Status.ACTIVE}
+
+
+def test_a_recall_counts_one_use_of_what_it_found(bank: Memory) -> None:
+    bank.recall("Kubernetes", limit=1)
+    assert sorted(bank.get(name).uses for name in ("m-1", "m-2")) in ([3, 5], [4, 4])
+
+
+def test_importance_falls_while_a_memory_is_idle(bank: Memory, clock: Any) -> None:
+    first = bank.get("m-9").importance
+    clock.move(days=30)
+    month = bank.get("m-9").importance
+    clock.move(days=3000)
+    assert (first > month > bank.get("m-9").importance, bank.get("m-9").importance) == (True, 0.01)
+
+
+def test_a_full_bank_asks_which_of_the_least_important_to_archive(bank: Memory, tmp_path: Path, clock: Any) -> None:
+    bank.close()
+    with Memory.open(
+        tmp_path / "m.db",
+        config_dir=tmp_path / "c",
+        embedder="hashed",
+        actor=Actor.operator("olga"),
+        clock=clock,
+        policy=Policy(capacity={Tier.ARCHIVAL: 7}),
+    ) as full:
+        full.run_job("prune", force=True)
+        (asked,) = full.pending()
+        assert [step.after.text for step in asked.steps] == ["The quarterly review is on the ninth"]
+        assert "over its capacity" in asked.reason
+        full.approve(asked.id)
+        (ended,) = full.list_memories(statuses=["archived"])
+        full.restore(ended.id, reason="wanted after all")
+        assert full.get(ended.id).status is Status.ACTIVE
+
+
+def test_what_was_derived_is_found_from_both_ends(bank: Memory) -> None:
+    parent, child = bank.get("m-6"), bank.get("m-7")
+    assert child.derived_from == (parent.id,)
+    assert parent.children == (child.id,)
 
 
 # --- summaries of notes
