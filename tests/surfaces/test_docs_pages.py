@@ -1,9 +1,12 @@
-"""Links between the pages of the documentation: the page exists, and so does the heading or term that a link names."""
+"""Pages that other tests do not run: links lead to headings that exist, and tables say what the code does."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+
+from keepward import KeepwardError, errors
+from keepward.cli.command import EXIT_CODE_OF
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -45,3 +48,17 @@ def test_links_between_pages_lead_to_headings_that_exist() -> None:
                 wrong.append(f"{page.relative_to(ROOT)}: {link}")
     assert checked > 100, "the pattern of links finds too few"
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_page_of_errors_has_the_exit_code_of_each() -> None:
+    page = (DOCS / "reference" / "errors.md").read_text("utf-8")
+    rows = {name: int(code) for name, code in re.findall(r"^\| `([A-Z]\w+)` \| (\d) \|", page, re.MULTILINE)}
+    kinds = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, KeepwardError)}
+    assert rows == {each.__name__: EXIT_CODE_OF.get(each.code, 1) for each in kinds - {KeepwardError}}
+
+
+def test_the_glossary_is_in_order() -> None:
+    words = re.findall(
+        r"^\| <a id=.*?></a>([^|]+) \|", (DOCS / "reference" / "glossary.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert words == sorted(words, key=str.lower)
