@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PROGRAMS = [
     *("index", "tutorial"),
     *("howto/blobs", "howto/branches", "howto/erasure", "howto/evaluating", "howto/forgetting", "howto/four-eyes"),
-    *("howto/freshness", "howto/import"),
+    *("howto/freshness", "howto/from-letta", "howto/from-mem0", "howto/import"),
     *("howto/learning", "howto/memory-tests", "howto/messages", "howto/model", "howto/plugins", "howto/shadow"),
     *("concepts/contexts", "concepts/detectors", "concepts/gates"),
     *("concepts/journal", "concepts/roles", "concepts/scopes"),
