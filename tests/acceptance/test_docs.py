@@ -17,7 +17,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 #: Pages whose samples are one program, with a comment after each ``print``.
 PROGRAMS = [
     *("index", "tutorial"),
-    *("howto/blobs", "howto/branches", "howto/erasure", "howto/evaluating", "howto/forgetting", "howto/four-eyes"),
+    *("howto/blobs", "howto/branches", "howto/cookbook", "howto/erasure", "howto/evaluating", "howto/forgetting"),
+    *("howto/four-eyes",),
     *("howto/freshness", "howto/from-letta", "howto/from-mem0", "howto/import"),
     *("howto/learning", "howto/memory-tests", "howto/messages", "howto/model", "howto/plugins", "howto/shadow"),
     *("concepts/contexts", "concepts/detectors", "concepts/gates"),
