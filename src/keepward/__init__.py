@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from keepward.core.journal import Rollback as Rollback
     from keepward.core.journal import Verification as Verification
     from keepward.core.journal import Version as Version
+    from keepward.core.journal import Versions as Versions
     from keepward.core.memory import Access as Access
     from keepward.core.memory import ContentType as ContentType
     from keepward.core.memory import Kind as Kind
@@ -147,7 +148,7 @@ _HOMES = {
     "core.browse": "Activity Facets Lineage Member News Sources",
     "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "
     "Contradiction Contradictions Difference ErasePlan Erased "
-    "Impact Rollback Verification Version",
+    "Impact Rollback Verification Version Versions",
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
     "core.proposal": "Committed DecisionResult Duplicate Forgetting Match Outcome Proposal ProposedStep Quarantined "

@@ -46,7 +46,7 @@ from keepward.core.journal import (
     Impact,
     Rollback,
     Verification,
-    Version,
+    Versions,
 )
 from keepward.core.memory import Record
 from keepward.core.memory_test import MemoryTest, MemoryTestRun
@@ -175,11 +175,10 @@ class MemoryAPI(ABC):
         "GET /memory/items/{id}/history",
         by="services.reading.recall:history",
         right="read",
-        answer="items",
         tool="history",
     )
-    def history(self, memory_id: str) -> list[Version]:
-        """Return every version of a memory with the commit that made it, oldest first."""
+    def history(self, memory_id: str) -> Versions:
+        """Return every version of a memory with the commit that made it, oldest first; damaged ones are named."""
 
     @operation("GET /memory/facets", by="services.reading.queries:facets", right="read")
     def facets(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keepward import Filters, Memory
+from keepward import Actor, Filters, Memory, NotFound, Tampered
 from support import tamper
 
 ON_BOTH_DATABASES = True
@@ -90,6 +90,100 @@ def test_difference_names_a_damaged_memory_and_does_not_call_it_removed(
     found = owner.diff(5)
     assert (list(found), found.withheld) == ([], (changed.id,))
     assert VERIFY in found.notes[0]
+
+
+def test_damaged_commit_is_shown_as_far_as_it_can_be_read(owner: Memory, damaged: Any) -> None:
+    view = owner.show("3")
+    assert (view.commit.seq, view.details.reason) == (3, "told")
+    (note,) = view.damage
+    assert "commit 3" in note
+    assert VERIFY in note
+    assert RECOVER in note
+    # An event that does not match is not shown; the row of a commit is, as stored.
+    assert len(view.steps) == ("as stored" in note)
+
+
+def test_history_shows_what_can_be_read_of_a_damaged_commit(owner: Memory, damaged: Any) -> None:
+    found = owner.history(damaged.id)
+    said = [*found.notes, *(note for version in found for note in version.damage)]
+    assert any("commit 3" in note and VERIFY in note and RECOVER in note for note in said)
+    # An event that does not match is named; of a damaged commit its version is shown.
+    assert ([version.record.text for version in found], found.damaged) in (
+        ([damaged.text], ()),
+        ([], (1,)),
+    )
+
+
+def test_versions_around_a_damaged_one_are_shown_and_blamed(owner: Memory, told: list[Any]) -> None:
+    memory = told[2].id
+    owner.revise(memory, "Mill 2 grinds spelt", reason="told")
+    owner.revise(memory, "Mill 2 grinds oats", reason="told")
+    tamper.edit(owner.path, "events", "payload = salt", f"memory_id = '{memory}' AND version = 2")
+    found = owner.history(memory)
+    assert ([version.record.version for version in found], found.damaged) == ([1, 3], (2,))
+    assert (found[1].before, "version 3 is not known" in found[1].damage[0]) == (None, True)
+    assert f"version 2 of memory {memory}" in found.notes[0]
+    blame = owner.blame(memory)
+    assert blame.notes == found.notes
+    assert next(each for each in blame.origins if each.field == "text").made.damage
+
+
+def test_history_goes_on_where_the_newest_version_is_damaged(owner: Memory, told: list[Any]) -> None:
+    memory = told[2].id
+    owner.revise(memory, "Mill 2 grinds spelt", reason="told")
+    tamper.edit(owner.path, "events", "payload = salt", f"memory_id = '{memory}' AND version = 2")
+    found = owner.history(memory)
+    assert ([version.record.text for version in found], found.damaged) == ([told[2].text], (2,))
+    blame = owner.blame(memory)
+    assert "text" not in {each.field for each in blame.origins}
+    assert any(note.startswith("who gave text") for note in blame.notes)
+    tamper.edit(owner.path, "records", "body = seal", f"id = '{memory}'")
+    assert [version.record.text for version in owner.history(memory)] == [told[2].text]
+    assert owner.blame(memory).record.text == told[2].text
+    with pytest.raises(Tampered):
+        owner.get(memory)
+
+
+def test_agent_learns_nothing_from_a_damaged_commit(owner: Memory, told: list[Any]) -> None:
+    agent = owner.as_actor(Actor.agent("scribe"))
+    owner.remember("The vault opens with 7291", tier="archival", sensitivity="sensitive", reason="the code is 7291")
+    tamper.edit(owner.path, "events", "payload = salt", "seq = 6")
+    with pytest.raises((Tampered, NotFound)) as caught:
+        agent.show("6")
+    assert "7291" not in str(caught.value)
+
+
+def test_receipt_of_a_damaged_commit_says_so(owner: Memory, told: list[Any]) -> None:
+    receipt = owner.show("3").details.receipt
+    tamper.edit(owner.path, "events", "payload = salt", "seq = 3")
+    found = owner.receipt(receipt)
+    assert found["changes"] == []
+    assert VERIFY in found["damage"][0]
+
+
+def test_context_with_a_damaged_version_names_it_and_does_not_call_it_erased(owner: Memory, told: list[Any]) -> None:
+    memory = told[2].id
+    receipt = owner.context("Which mill grinds rye?").receipt.id
+    owner.revise(memory, "Mill 2 grinds spelt", reason="told")
+    later = owner.context("Which mill grinds rye?").receipt.id
+    tamper.edit(owner.path, "events", "payload = salt", f"memory_id = '{memory}' AND version = 1")
+    explained = owner.receipt(receipt)["explanation"]
+    assert next(each["text"] for each in explained["candidates"] if each["id"] == memory).startswith("damaged")
+    assert "[damaged]" in next(part["text"] for part in explained["parts"] if part["id"] == memory)
+    assert any(f"version 1 of memory {memory}" in note for note in owner.context_diff(receipt, later).notes)
+
+
+def test_past_state_is_read_past_damage_and_refused_at_an_unproven_time(owner: Memory, told: list[Any]) -> None:
+    tamper.edit(owner.path, "events", "payload = salt", "seq = 3")
+    assert [each.text for each in owner.list_memories(as_of=3)] == [told[1].text, told[0].text]
+    tamper.edit(owner.path, "commits", "at = at + 1", "seq = 4")
+    with pytest.raises(Tampered, match="name another one, such as the commit 3"):
+        owner.list_memories(as_of=4)
+
+
+def test_containment_of_a_damaged_commit_is_refused(owner: Memory, damaged: Any) -> None:
+    with pytest.raises(Tampered):
+        owner.plan_contain(commit="3")
 
 
 @pytest.mark.parametrize("read", [Memory.log, lambda mem: mem.news("2026-01-01"), lambda mem: mem.diff(0)])

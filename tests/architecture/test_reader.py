@@ -16,7 +16,7 @@ MODULES += [path for folder in ("services", "jobs") for path in sorted((SOURCE /
 READS = {
     "ids_with_prefix", "commit", "commits", "contents", "events", "find", "histories", "history", "duplicate_candidates", "receipt",
     "receipts", "receipts_before", "records", "steps", "superseded", "versions", "naming", "replaced_texts", "details_at",
-    "receipt_texts", "receipts_of_commits", "erasures",
+    "receipt_texts", "receipts_of_commits", "erasures", "readable_commit", "readable_histories",
 }  # fmt: skip
 #: Modules that read contents whatever the handle sees, and why nothing of it is told to who may not read it.
 WITHOUT_READER = {
@@ -26,7 +26,7 @@ WITHOUT_READER = {
     "rollback": {"commit", "histories", "history", "records", "steps"},
     "following": {"records", "steps"},
     "feedback": {"records"},
-    "access": {"commit", "find", "steps"},
+    "access": {"commit", "find", "readable_commit", "steps"},
     "write": {"Proposal", "records"},
     "ingest": {"Proposal"},
     "branch_state": {"find", "records"},
@@ -55,7 +55,7 @@ WITHOUT_READER = {
     "blobs": {"Proposal"},
     "index_cache": {"records"},
     "reindex": {"find"},
-    "recall": {"commit", "records"},
+    "recall": {"readable_commit", "records"},
     "learned_order": {"events", "receipt", "records"},
 }
 

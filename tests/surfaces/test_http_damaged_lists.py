@@ -54,3 +54,25 @@ def test_log_at_the_terminal_names_the_damaged_commit(run: Any) -> None:
     shown = run("log")
     assert (shown.code, all(part in shown.err for part in HELP)) == (0, True)
     assert [each["commit"]["seq"] for each in run("log", "--json").json["items"]] == [3, 1]
+
+
+def test_damaged_commit_over_http_is_shown_with_what_is_wrong(bent: Any) -> None:
+    answer = bent.owner.get("/memory/commits/2")
+    assert (answer.status_code, "ETag" in answer.headers) == (200, False)
+    assert any("commit 2" in note and HELP[1] in note for note in answer.json()["damage"])
+    memory = answer.json()["steps"][0]["after"]["id"]
+    history = bent.owner.get(f"/memory/items/{memory}/history").json()
+    assert "commit 2" in history["items"][0]["damage"][0]
+    assert "commit 2" in bent.owner.get(f"/memory/blame/{memory}").json()["origins"][0]["made"]["damage"][0]
+    receipt = answer.json()["details"]["receipt"]
+    assert "commit 2" in bent.owner.get(f"/memory/receipts/{receipt}").json()["damage"][0]
+
+
+@pytest.mark.parametrize("command", ["show", "history", "blame"])
+def test_damaged_commit_at_the_terminal_is_shown_with_what_is_wrong(run: Any, command: str) -> None:
+    record = run("remember", "Mill grinds rye", "--tier", "archival", "--json").json["records"][0]
+    path = Path(run("status", "--json").json["path"])
+    tamper.edit(path, "commits", "at = at + 1", "seq = 1")
+    shown = run(command, "1" if command == "show" else record["id"])
+    assert (shown.code, "commit 1 is damaged" in shown.err, HELP[1] in shown.err) == (0, True, True)
+    assert "Mill grinds rye" in shown.out

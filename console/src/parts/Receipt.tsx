@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useGet } from "../load";
+import { Damage } from "./Damage";
 import { Dialog } from "./Dialog";
 import { Shown } from "./States";
 import { Tag } from "./Tag";
@@ -23,7 +24,19 @@ export function ReceiptLink({ id, children = "Receipt" }: { id: string; children
   );
 }
 
-const SAID = new Set(["id", "tenant", "kind", "at", "actor", "policy", "head", "reasons", "changes", "explanation"]);
+const SAID = new Set([
+  "id",
+  "tenant",
+  "kind",
+  "at",
+  "actor",
+  "policy",
+  "head",
+  "reasons",
+  "changes",
+  "explanation",
+  "damage",
+]);
 
 /** A value of a receipt as a person reads it; what has parts within parts stays as it is. */
 function Told({ name, value }: { name: string; value: unknown }): ComponentChildren {
@@ -57,6 +70,7 @@ export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void
       <Shown of={found}>
         {(data) => (
           <>
+            <Damage notes={(data["damage"] as readonly string[] | undefined) ?? []} />
             <p class="line">
               <Tag tone="accent">{data.kind}</Tag>
               <span>

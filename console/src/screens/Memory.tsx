@@ -14,6 +14,7 @@ import { Button } from "../parts/Button";
 import { ContainDialog, counted } from "../parts/Contain";
 import { Copy } from "../parts/Copy";
 import { CommitLink } from "../parts/CommitLink";
+import { Damage } from "../parts/Damage";
 import { Diff } from "../parts/Diff";
 import { MemorySummary } from "../parts/MemorySummary";
 import { Lineage } from "../parts/Lineage";
@@ -40,7 +41,19 @@ export function Memory() {
   return (
     <Page title={titled(found.data)} lede={<span class="mono small">{seen(id)}</span>} json={json}>
       <Shown of={found}>{(item) => <Whole item={item} asOf={asOf} />}</Shown>
+      {found.data === undefined && found.problem?.code === "tampered" ? <Earlier id={id} /> : null}
     </Page>
+  );
+}
+
+/** What can be read of a memory whose newest version cannot. */
+function Earlier({ id }: { id: string }) {
+  const history = useGet("/memory/items/{id}/history", { params: { path: { id } } });
+  return (
+    <section class="card pad stack" aria-labelledby="versions">
+      <h2 id="versions">Versions</h2>
+      <Shown of={history}>{(data) => <Versions of={data} />}</Shown>
+    </section>
   );
 }
 
@@ -84,7 +97,7 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
         </section>
         <section class="card pad stack" aria-labelledby="versions">
           <h2 id="versions">Versions</h2>
-          <Shown of={history}>{(data) => <Versions items={data.items} />}</Shown>
+          <Shown of={history}>{(data) => <Versions of={data} />}</Shown>
         </section>
         <section class="card pad stack" aria-labelledby="lineage">
           <h2 id="lineage">Lineage</h2>
@@ -192,8 +205,10 @@ function Fields({ item }: { item: Item }) {
     <Shown of={blame}>
       {(data) => (
         <>
+          <Damage notes={data.notes} />
           {byCommit(data.origins).map((origins) => (
             <section key={origins[0].made.commit.id} class="stack memory-blame">
+              <Damage notes={origins[0].made.damage} />
               <p class="small soft">
                 <Who name={origins[0].actor} />
                 {origins[0].approved_by ? (
@@ -317,13 +332,14 @@ function Value({ field, value, now }: { field: string; value: unknown; now: numb
   return <>{seen(String(value))}</>;
 }
 
-function Versions({ items }: { items: readonly Schemas["Version"][] }) {
+function Versions({ of: { items, notes } }: { of: Schemas["Versions"] }) {
   const [all, setAll] = useState(false);
   const newest = [...items].reverse();
-  const said = newest.filter((each) => !isUpkeep(each));
+  const said = newest.filter((each) => each.damage.length || !isUpkeep(each));
   const shown = all ? newest : said.slice(0, 5);
   return (
     <>
+      <Damage notes={notes} />
       <ol class="plain-list memory-versions">
         {shown.map((each) => (
           <li key={each.record.version} class="stack">
@@ -338,8 +354,9 @@ function Versions({ items }: { items: readonly Schemas["Version"][] }) {
               <span class="spread" />
               <CommitLink of={each.commit.seq} /> <Time at={each.commit.at} />
             </div>
+            <Damage notes={each.damage} />
             {each.details.reason ? <p class="soft small">{seen(each.details.reason)}</p> : null}
-            {each.before === null || each.before.text !== each.record.text ? (
+            {each.before?.text !== each.record.text ? (
               <Diff before={each.before?.text} after={each.record.text} />
             ) : null}
             <Changed items={each.before === null ? [] : changed(each).filter((one) => one.field !== "text")} />

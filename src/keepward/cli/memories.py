@@ -368,13 +368,13 @@ def _version_event(version: dict[str, Any]) -> dict[str, Any]:
 @operation_command()
 def history(call: CommandContext, memory_id: str) -> CommandResult:
     """Show every version of a memory: who changed what, when and why."""
-    versions = [version.to_dict() for version in call.memory().history(memory_id)]
-    full_id = versions[-1]["record"]["id"] if versions else memory_id
+    found = call.memory().history(memory_id)
+    damage = [note for version in found for note in version.damage]
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
-        screen.result({"id": full_id, "versions": [_version_event(version) for version in versions]})
+        screen.result({"id": data["id"], "versions": [_version_event(version) for version in data["items"]]})
 
-    return CommandResult({"id": full_id, "items": versions}, draw)
+    return CommandResult(found.to_dict(), draw, messages=tuple(dict.fromkeys((*found.notes, *damage))))
 
 
 @operation_command()

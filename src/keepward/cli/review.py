@@ -231,7 +231,8 @@ def _show_log(screen: Screen, data: dict[str, Any]) -> None:
 @operation_command()
 def show(call: CommandContext, commit: str) -> CommandResult:
     """Show one commit: who, when, why, and each memory before and after."""
-    return CommandResult(call.memory("decide").show(commit).to_dict(), show_commit)
+    view = call.memory("decide").show(commit)
+    return CommandResult(view.to_dict(), show_commit, messages=view.damage)
 
 
 def show_commit(screen: Screen, data: dict[str, Any]) -> None:
@@ -282,7 +283,9 @@ def rollback(call: CommandContext, dry_run: bool = False, **args: Any) -> Comman
 def receipt(call: CommandContext, receipt_id: str) -> CommandResult:
     """Show a receipt: the record of one decision, such as a commit, a refusal or a compiled context."""
     data = to_json(call.memory("decide").receipt(receipt_id))
-    return CommandResult(data, hidden=("sections", "excluded", "parts"))
+    return CommandResult(
+        data, messages=tuple(data.get("damage", ())), hidden=("sections", "excluded", "parts", "damage")
+    )
 
 
 APPLY = option("--apply", "Apply the plan with this digest.", "DIGEST")
@@ -308,19 +311,20 @@ def contain(call: CommandContext, apply: str | None = None, reason: str = "", **
 def blame(call: CommandContext, name: str) -> CommandResult:
     """Show which commit, actor, source and approval set each value of a memory."""
     report = call.memory("decide").blame(name)
+    damage = [note for origin in report.origins for note in origin.made.damage]
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
         rows = [{**origin, "seq": origin["made"]["commit"]["seq"]} for origin in data["origins"]]
         screen.result({"id": report.record.id, "fields": rows}, ("made", "version"))
 
-    return CommandResult(report.to_dict(), draw)
+    return CommandResult(report.to_dict(), draw, messages=tuple(dict.fromkeys((*report.notes, *damage))))
 
 
 def _contradictions(result: Contradictions) -> CommandResult:
     data = result.to_dict()
     for pair in data["items"]:
         pair["next"] = f"keepward supersede {pair['older']['id']} --by {pair['newer']['id']} --reason TEXT"
-    return CommandResult(data, messages=result.notes, hidden=("notes",))
+    return CommandResult(data, messages=result.notes, hidden=("notes", "is_partial"))
 
 
 contradictions = simple_command("contradictions", "decide", _contradictions, without="content_types min_importance")
@@ -330,4 +334,4 @@ contradictions = simple_command("contradictions", "decide", _contradictions, wit
 def context_diff(call: CommandContext, first: str, second: str) -> CommandResult:
     """Show the differences between two compiled contexts, and the commit responsible for each."""
     result = call.memory("decide").context_diff(first, second)
-    return CommandResult(result.to_dict())
+    return CommandResult(result.to_dict(), messages=result.notes, hidden=("notes",))

@@ -21,12 +21,20 @@ class CommitView(Value):
     commit: Commit
     details: CommitDetails
     steps: tuple[Step, ...]
+    #: Sentences about what of it does not match its hash or seal, with the commands that help. Damaged steps are not in
+    #: ``steps``; a damaged commit and its details are as stored, and may be false.
+    damage: tuple[str, ...] = ()
 
 
-def damage_note(what: str, why: str) -> str:
-    """Return a sentence about something damaged that is not shown, with the commands that help."""
+#: What ``damage_note`` says of something that is shown nevertheless.
+SHOWN_AS_STORED = "and shown as stored: its actor, time and reason may be false"
+SHOWN_AS_LEFT = "and only what is left of it is shown"
+
+
+def damage_note(what: str, why: str, *, shown: str = "and not shown") -> str:
+    """Return a sentence about something damaged, and whether it is shown, with the commands that help."""
     return (
-        f"{what} is damaged and not shown: {why.partition(';')[0]}; `keepward verify` names each fault, "
+        f"{what} is damaged {shown}: {why.partition(';')[0]}; `keepward verify` names each fault, "
         "`keepward store recover` copies what is intact"
     )
 
@@ -75,6 +83,18 @@ class Version(Value):
     op: str
     commit: Commit
     details: CommitDetails
+    #: As in ``CommitView``, and if the version before it cannot be read, so that ``before`` is not known.
+    damage: tuple[str, ...] = ()
+
+
+class Versions(ListResult[Version]):
+    """The versions of one memory, oldest first."""
+
+    id: str
+    #: Numbers of the versions that cannot be shown, because they do not match their seals or are missing.
+    damaged: tuple[int, ...] = ()
+    #: Sentences about these, with the commands that help.
+    notes: tuple[str, ...] = ()
 
 
 @field_text.register
@@ -319,6 +339,9 @@ class Blame(Value):
 
     record: Record
     origins: tuple[Origin, ...]
+    #: Sentences about versions that cannot be read, with the commands that help. What such a version changed has the
+    #: next readable one as its origin.
+    notes: tuple[str, ...] = ()
 
 
 class Contradiction(Value):
@@ -340,6 +363,8 @@ class Contradictions(Value):
     total: int
     #: Number of memories that passed the filters.
     compared: int
+    #: Whether there may be more pairs, because not all memories that share words were compared with each other.
+    is_partial: bool = False
     #: Ids of memories that were not compared: edited outside Keepward, or missing.
     withheld: tuple[str, ...] = ()
     #: Sentences about pairs that are not listed and memories that were not compared, with what helps.
@@ -385,3 +410,5 @@ class ContextDifference(Value):
     items: tuple[ContextDiffItem, ...]
     #: Different arguments, by name: (first, second).
     inputs: Mapping[str, tuple[Any, Any]]
+    #: Sentences about versions that cannot be read, with the commands that help: their commits are in no item.
+    notes: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ from keepward.api import OPERATIONS as LIBRARY
 from keepward.core.browse import Member
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
-from keepward.core.journal import Check, Difference, Version
+from keepward.core.journal import Check, Difference
 from keepward.core.proposal import Outcome, Proposal
 from keepward.errors import KeepwardError, NotFound
 from keepward.http import handlers, openapi, schemas, settings, slots, streams
@@ -285,7 +285,6 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "get": RouteSpec(
         answer=handlers.get, http_only=_IF_NONE_MATCH, also={304: {"description": "The version has that ETag."}}
     ),
-    "history": RouteSpec(answer=handlers.history, model=page_of(Version, "Versions", id=str)),
     "users": RouteSpec(model=page_of(Member, "Users")),
     "projects": RouteSpec(model=page_of(Member, "Projects")),
     "pending": RouteSpec(answer=handlers.pending, model=schemas.Proposals),

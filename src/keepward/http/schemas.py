@@ -231,7 +231,9 @@ class Forgotten(Data):
 
 
 class AnyReceipt(Data):
-    """The record of one decision; its further keys depend on `kind`. That of a context has an `explanation`."""
+    """The record of one decision; its further keys depend on `kind`. That of a context has an `explanation`,
+    and that of a damaged commit a list `damage` of sentences about it.
+    """
 
     id: str
     tenant: str

@@ -196,16 +196,17 @@ def get_context(
 @tool(reads=True)
 def history(memory: LocalHandle, id: str) -> ToolAnswer:  # noqa: A002  the name in JSON
     """Show every version of a memory: who changed what, when and why."""
-    versions = [_version_data(version) for version in memory.history(id)]
-    # The argument may be an alias.
-    memory_id = memory.get(id).id
-    lines = [f"memory {memory_id}"]
+    found = memory.history(id)
+    versions = [_version_data(version) for version in found]
+    lines = [f"memory {found.id}"]
     for row in versions:
         lines.append(
             f"{row['version']}. {row['op']} by {row['actor']} at {row['at'][:16]} UTC: {one_line(row['reason'])}"
         )
         lines.append(f"   {quoted(row.get('text') or ('(erased)' if row['status'] == 'erased' else '(no text)'))}")
-    return ToolAnswer(data={"id": memory_id, "versions": versions}, text="\n".join(lines))
+        lines += [f"   {note}" for note in row.get("damage", ())]
+    data = {"id": found.id, "versions": versions} | drop_empty({"notes": list(found.notes)})
+    return ToolAnswer(data=data, text="\n".join(lines), notes=found.notes)
 
 
 @tool(reads=True)
@@ -374,6 +375,7 @@ def _version_data(version: Version) -> dict[str, Any]:
         "receipt": details.receipt,
         **{name: getattr(record, name) for name in ("status", "trust", "text")},
         "changed": [change["field"] for change in changed_fields(version.before, record)],
+        "damage": version.damage,
     }
     return drop_empty(to_json(data))
 

@@ -154,13 +154,15 @@ def descendants(context: RequestContext, ids: Iterable[str]) -> list[str]:
     return sorted(found)
 
 
-def commit_of(context: RequestContext, name: str) -> CommitView:
-    """Return a stored commit by its id, the beginning of its id, or its number.
+def commit_of(context: RequestContext, name: str, *, partly: bool = False) -> CommitView:
+    """Return a stored commit by its id, the beginning of its id, or its number; ``partly`` also a damaged one.
 
     Raises:
         NotFound: there is none.
+        Tampered: it is damaged; with ``partly`` only if nothing of it can be read.
     """
-    view = context.store.commit(context.tenant, str(name))
+    store, tenant, name = context.store, context.tenant, str(name)
+    view = store.readable_commit(tenant, name) if partly else store.commit(tenant, name)
     if view is None:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from keepward.core.commit import (
     DETAILS,
     EMPTY_HASH,
@@ -28,7 +30,7 @@ from keepward.core.commit import (
     erased_record,
     event_hash,
 )
-from keepward.core.journal import CommitView, DamagedCommit, Fault
+from keepward.core.journal import SHOWN_AS_LEFT, SHOWN_AS_STORED, CommitView, DamagedCommit, Fault, damage_note
 from keepward.core.json_form import HexBytes, canonical
 from keepward.core.memory import Record, Status
 from keepward.core.principals import main_scope
@@ -53,6 +55,8 @@ from keepward.storage.seals import Sealer
 from keepward.storage.sql import Connection, Snapshot, prefix_range
 
 _AFTER_LAST_SEQ = 2**62
+#: Replaces the actor and reason of a commit whose details cannot be read.
+UNREADABLE = "unreadable"
 _log = logging.getLogger(__name__)
 
 
@@ -135,17 +139,23 @@ class JournalReads(Snapshot):
         Raises:
             InvalidInput: several commits start with it.
         """
-        name = commit_id
         with self._reading(tenant) as db:
-            row = db.run("commit_by_id", tenant=tenant, id=name).fetchone()
-            if row is None and name.isascii() and name.isdecimal() and len(name) < 16:
-                row = db.run("commit_by_seq", tenant=tenant, seq=int(name)).fetchone()
-            if row is None and len(name) >= MIN_ID_PREFIX:
-                rows = db.run("commit_by_prefix", tenant=tenant, **prefix_range(name)).fetchall()
-                if len(rows) > 1:
-                    raise InvalidInput("more than one commit begins so; give more of its id")
-                row = rows[0] if rows else None
-            return None if row is None else self._view(db, tenant, CommitRow._make(row))
+            row = _named_commit(db, tenant, commit_id)
+            return None if row is None else self._view(db, tenant, row)
+
+    def readable_commit(self, tenant: str, commit_id: str, *, has_steps: bool = True) -> CommitView | None:
+        """Return a commit as ``commit`` does; of a damaged one what can be read, and in ``damage`` what cannot.
+
+        Without ``has_steps`` only its own row is read and checked.
+
+        Raises:
+            InvalidInput: several commits start with it.
+            Tampered: not even the cells of its row can be read.
+        """
+        with self._reading(tenant) as db:
+            row = _named_commit(db, tenant, commit_id)
+            read = self._readable_view if has_steps else self._readable_commit
+            return None if row is None else read(db, tenant, row)
 
     def commit_stamp(self, tenant: str, seq: int) -> tuple[Head, datetime] | None:
         """Return the head that a commit left, and its instant, as stored and unchecked; None if there is none."""
@@ -261,6 +271,40 @@ class JournalReads(Snapshot):
                     entries.append((CommitView(commit=commit, details=details, steps=own), step))
         return found
 
+    def readable_histories(
+        self, tenant: str, ids: Iterable[str]
+    ) -> dict[str, tuple[list[tuple[CommitView, Step]], dict[int, str]]]:
+        """Return the history of each of these memories as far as it can be read, and why other versions cannot be.
+
+        The step after such a version has no ``before``. A view has the steps of no other memory, and in ``damage``
+        what of its commit does not match.
+        """
+        commits: dict[int, CommitView | str] = {}
+        found: dict[str, tuple[list[tuple[CommitView, Step]], dict[int, str]]] = {name: ([], {}) for name in ids}
+        with self._reading(tenant) as db:
+            rows = db.run("versions", tenant=tenant, ids=json_array(found)).fetchall()
+            for row in map(EventRow._make, rows):
+                entries, damaged = found[row.memory_id]
+                before = entries[-1][1].after if entries else None
+                try:
+                    after = _record_of_event(db, self._sealer, tenant, row)
+                    if row.seq not in commits:
+                        commits[row.seq] = self._commit_or_flaw(db, tenant, row.seq)
+                    view = commits[row.seq]
+                    if isinstance(view, str):
+                        raise Tampered(view)
+                except Tampered as exc:
+                    damaged[row.version] = str(exc)
+                    continue
+                step = Step(
+                    op=row.op, before=before if before and before.version == row.version - 1 else None, after=after
+                )
+                entries.append((replace(view, steps=(step,)), step))
+        for entries, damaged in found.values():
+            known = {*damaged, *(step.after.version for _, step in entries)}
+            damaged |= {each: "it is missing" for each in range(1, max(known, default=0)) if each not in known}
+        return found
+
     def _versions(self, db: Connection, tenant: str, ids: Sequence[str]) -> dict[str, list[tuple[EventPosition, Step]]]:
         found: dict[str, list[tuple[EventPosition, Step]]] = {name: [] for name in ids}
         for row in map(EventRow._make, db.run("versions", tenant=tenant, ids=json_array(found)).fetchall()):
@@ -354,17 +398,76 @@ class JournalReads(Snapshot):
     def _view(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
         events = _events(db, tenant, row.seq)
         commit, details = self._checked(db, tenant, row, events)
-        steps = []
-        for event in events:
-            before = None
-            if event.version > 1:
-                found = db.run("event_at", tenant=tenant, id=event.memory_id, version=event.version - 1).fetchone()
-                earlier = None if found is None else EventRow._make(found)
-                if earlier is None or earlier.version != event.version - 1:
-                    raise Tampered("an earlier version is missing; run `keepward verify`")
-                before = record_or_erased(db, self._sealer, tenant, earlier)
-            steps.append(Step(op=event.op, before=before, after=record_or_erased(db, self._sealer, tenant, event)))
-        return CommitView(commit=commit, details=details, steps=tuple(steps))
+        steps = tuple(self._step(db, tenant, event) for event in events)
+        return CommitView(commit=commit, details=details, steps=steps)
+
+    def _step(self, db: Connection, tenant: str, event: EventRow) -> Step:
+        before = None
+        if event.version > 1:
+            found = db.run("event_at", tenant=tenant, id=event.memory_id, version=event.version - 1).fetchone()
+            earlier = None if found is None else EventRow._make(found)
+            if earlier is None or earlier.version != event.version - 1:
+                raise Tampered("an earlier version is missing; run `keepward verify`")
+            before = record_or_erased(db, self._sealer, tenant, earlier)
+        return Step(op=event.op, before=before, after=record_or_erased(db, self._sealer, tenant, event))
+
+    def _readable_view(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
+        """Return a commit with the steps that match their seals; see ``readable_commit``."""
+        view = self._readable_commit(db, tenant, row)
+        name, damage, steps = f"commit {row.seq}", [*view.damage], []
+        events = _events(db, tenant, row.seq)
+        for number, event in enumerate(events, 1):
+            try:
+                _record_of_event(db, self._sealer, tenant, event)
+                steps.append(self._step(db, tenant, event))
+            except Tampered as exc:
+                damage.append(damage_note(f"change {number} of {name}, of memory {event.memory_id},", str(exc)))
+        if not damage:
+            hashes = [_hash_of(event) for event in events]
+            if [event.n for event in events] != list(range(len(events))) or digest(
+                "events", *hashes
+            ) != row.events_hash:
+                damage.append(damage_note(name, "these are not the changes it was made with", shown=SHOWN_AS_LEFT))
+        return replace(view, steps=tuple(steps), damage=tuple(damage))
+
+    def _commit_or_flaw(self, db: Connection, tenant: str, seq: int) -> CommitView | str:
+        row = db.run("commit_by_seq", tenant=tenant, seq=seq).fetchone()
+        try:
+            return (
+                f"commit {seq} is missing" if row is None else self._readable_commit(db, tenant, CommitRow._make(row))
+            )
+        except Tampered as exc:
+            return str(exc)
+
+    def _readable_commit(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
+        """Return a commit as its row says it, without its steps; ``damage`` says what does not match.
+
+        Raises:
+            Tampered: its cells cannot be read.
+        """
+        erased_commitment = residual_payload = flaw = None
+        try:
+            if row.payload is None:
+                erased_commitment, residual_payload = erased_details(db, self._sealer, tenant, row.seq)
+        except Tampered as exc:
+            flaw = str(exc)
+        flaw = flaw or _row_flaw(self._sealer, tenant, row, erased_commitment)
+        try:
+            if not has_commit_types(row):
+                raise Tampered(str(flaw))
+            commit = commit_of(tenant, row, erased_commitment)
+        except (OverflowError, ValueError) as exc:
+            raise Tampered(f"the cells of commit {row.seq} are damaged") from exc
+        unread = ERASED if row.payload is None else UNREADABLE
+        details = CommitDetails(actor=f"{commit.actor_kind}:{unread}", reason=unread, receipt="", policy="")
+        payload = row.payload or residual_payload
+        if payload is not None:
+            try:
+                details = decode_details(payload)
+            except Tampered as exc:
+                flaw = flaw or str(exc)
+        damage = () if flaw is None else (damage_note(f"commit {row.seq}", flaw, shown=SHOWN_AS_STORED),)
+        return CommitView(commit=commit, details=details, steps=(), damage=damage)
 
 
 def scope_parameters(scopes: ScopeRange | None) -> dict[str, Any]:
@@ -377,8 +480,32 @@ def scope_parameters(scopes: ScopeRange | None) -> dict[str, Any]:
     return {"scopes": json_array(scopes.each), **(ranges if below else dict.fromkeys(ranges, ""))}
 
 
+def _named_commit(db: Connection, tenant: str, name: str) -> CommitRow | None:
+    """Return the row that ``JournalReads.commit`` is to return."""
+    row = db.run("commit_by_id", tenant=tenant, id=name).fetchone()
+    if row is None and name.isascii() and name.isdecimal() and len(name) < 16:
+        row = db.run("commit_by_seq", tenant=tenant, seq=int(name)).fetchone()
+    if row is None and len(name) >= MIN_ID_PREFIX:
+        rows = db.run("commit_by_prefix", tenant=tenant, **prefix_range(name)).fetchall()
+        if len(rows) > 1:
+            raise InvalidInput("more than one commit begins so; give more of its id")
+        row = rows[0] if rows else None
+    return None if row is None else CommitRow._make(row)
+
+
 def _events(db: Connection, tenant: str, seq: int) -> list[EventRow]:
     return [*map(EventRow._make, db.run("events_of_commit", tenant=tenant, seq=seq).fetchall())]
+
+
+def _row_flaw(sealer: Sealer, tenant: str, row: CommitRow, erased_commitment: bytes | None) -> str | None:
+    """Return the fault of the row of a commit; None if there is none. Its events are not looked at."""
+    if not has_commit_types(row):
+        return f"the cells of commit {row.seq} are damaged; run `keepward verify`"
+    if _hash(tenant, row, erased_commitment) != row.hash:
+        return f"commit {row.seq} does not match its hash; run `keepward verify`"
+    if not sealer.matches_commit(row.seal, tenant.encode(), row.seq, row.hash, row.receipt):
+        return f"commit {row.seq} does not match its seal; run `keepward verify`"
+    return None
 
 
 def verified_commit(
@@ -390,22 +517,29 @@ def verified_commit(
         Tampered: a hash or seal does not match.
     """
     raw = tenant.encode()
-    if not has_commit_types(row) or not all(has_event_types(each) for each in events):
+    if not all(has_event_types(each) for each in events):
         raise Tampered(f"the cells of commit {row.seq} are damaged; run `keepward verify`")
+    if (flaw := _row_flaw(sealer, tenant, row, erased_commitment)) is not None:
+        raise Tampered(flaw)
     hashes = [_hash_of(event) for event in events]
     numbered = [each.n for each in events] == list(range(len(events)))
-    if (
-        not numbered
-        or digest("events", *hashes) != row.events_hash
-        or _hash(tenant, row, erased_commitment) != row.hash
-    ):
+    if not numbered or digest("events", *hashes) != row.events_hash:
         raise Tampered(f"commit {row.seq} does not match its hash; run `keepward verify`")
-    if not sealer.matches_commit(row.seal, raw, row.seq, row.hash, row.receipt):
-        raise Tampered(f"commit {row.seq} does not match its seal; run `keepward verify`")
     for each, hashed in zip(events, hashes, strict=True):
         if (flaw := event_flaw(sealer, raw, each, hashed)) is not None:
             raise Tampered(f"an event of commit {row.seq} is damaged: {flaw}; run `keepward verify`")
     return commit_of(tenant, row, erased_commitment), [event_of(each) for each in events]
+
+
+def _record_of_event(db: Connection, sealer: Sealer, tenant: str, event: EventRow) -> Record:
+    """Return the record of an event row as ``record_or_erased`` does; its cells may have any type.
+
+    Raises:
+        Tampered: as there.
+    """
+    if not has_event_types(event):
+        raise Tampered(f"an event of commit {event.seq} is damaged: its cells are damaged; run `keepward verify`")
+    return record_or_erased(db, sealer, tenant, event)
 
 
 def record_or_erased(db: Connection, sealer: Sealer, tenant: str, event: EventRow) -> Record:

@@ -9,6 +9,7 @@ import { useGet } from "../../load";
 import { mayChange } from "../../session";
 import { Button } from "../../parts/Button";
 import { CommitLink } from "../../parts/CommitLink";
+import { Damage } from "../../parts/Damage";
 import { ReceiptLink } from "../../parts/Receipt";
 import { Shown } from "../../parts/States";
 import { Tag } from "../../parts/Tag";
@@ -43,7 +44,8 @@ export function Detail({
   );
   const [undoing, setUndoing] = useState(false);
   const by = found.data ? undone.get(found.data.commit.id) : undefined;
-  const reversible = mayChange() && !by && found.data?.commit.kind !== "erase";
+  const damaged = Boolean(found.data?.damage.length);
+  const reversible = mayChange() && !by && !damaged && found.data?.commit.kind !== "erase";
   useKeys("This commit", {
     Escape: chosen ? { does: "Close the commit", run: () => address.set({ at: null }) } : null,
     z: reversible ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
@@ -76,6 +78,7 @@ export function Detail({
                 </Button>
               ) : null}
             </div>
+            <Damage notes={data.damage} />
             <p dir="auto" class={by ? "undone" : ""}>
               {seen(reasonOf(data, []))}
             </p>

@@ -6,6 +6,7 @@ import { recorded } from "../../contexts";
 import { useGet } from "../../load";
 import { Button } from "../../parts/Button";
 import { CommitLink } from "../../parts/CommitLink";
+import { Damage } from "../../parts/Damage";
 import { Diff } from "../../parts/Diff";
 import { MemoryText } from "../../parts/MemoryText";
 import { Prompt } from "../../parts/Prompt";
@@ -60,6 +61,7 @@ function Compared({ first, second, address }: { first: string; second: string; a
       <Shown of={difference}>
         {(found) => (
           <>
+            <Damage notes={found.notes} />
             {found.same ? (
               <Empty title="The same bytes">Both contexts are the same text.</Empty>
             ) : (

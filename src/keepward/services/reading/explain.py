@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from keepward.context.lines import TOMBSTONE
 from keepward.context.render import rendered_lines
 from keepward.core.commit import ReceiptLine, ReceiptPage
 from keepward.core.compiled import Considered, ContextLine, Explanation
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 #: Most receipts that one page reads to find those that pass, and how many at a time.
 MAX_RECEIPTS_READ = 2_000
 _RECEIPT_BATCH = 200
+#: Replaces the text of a version that cannot be read.
+DAMAGED_TEXT = "damaged: this version does not match its seal; run `keepward verify`"
 _INCLUSION_REASONS = {
     "identity": "the identity file opens every context",
     "core": "core memory is in every context",
@@ -56,6 +59,7 @@ def receipt(context: RequestContext, receipt_id: str) -> dict[str, Any]:
         return stored
     return {
         **stored,
+        **({"damage": list(view.damage)} if view.damage else {}),
         "reason": view.details.reason,
         "changes": [
             {
@@ -154,7 +158,8 @@ def context_diff(context: RequestContext, first: str, second: str) -> ContextDif
         *(("changed", name) for name in sorted(before.keys() & after.keys()) if before[name][0] != after[name][0]),
     ]
     low, high = sorted(int(receipt["inputs"]["head"].split(":")[0]) for receipt in (a, b))
-    commits = VisibleReader(context).commits_changing([name for _, name in names], _LINE_FIELDS, after=low, until=high)
+    ids = [name for _, name in names]
+    commits, notes = VisibleReader(context).commits_changing(ids, _LINE_FIELDS, after=low, until=high)
     items = []
     for change, name in names:
         changing = commits[name]
@@ -181,6 +186,7 @@ def context_diff(context: RequestContext, first: str, second: str) -> ContextDif
             for name in sorted(inputs[0].keys() | inputs[1].keys())
             if inputs[0].get(name) != inputs[1].get(name)
         },
+        notes=notes,
     )
 
 
@@ -218,7 +224,9 @@ def explain_context(context: RequestContext, facts: Mapping[str, Any], artefact:
     content; an erased one has a line that says so.
     """
     items = [item for section in facts["sections"] for item in section["items"]]
-    known = VisibleReader(context).versions({item["id"] for item in (*items, *facts.get("excluded", ()))})
+    ids = {item["id"] for item in (*items, *facts.get("excluded", ()))}
+    known, damaged = VisibleReader(context).versions(ids)
+    unread = {item["id"] for item in items if item["version"] in damaged.get(item["id"], ())}
 
     def fetch(memory_id: str, version: int) -> Record | None:
         _, record = known[memory_id].get(version, (None, None))
@@ -228,16 +236,25 @@ def explain_context(context: RequestContext, facts: Mapping[str, Any], artefact:
     return Explanation(
         parts=tuple(
             ContextLine(section=section, id=name, text=text, tokens=count(text))
-            for section, name, text in rendered_lines(facts, fetch, artefact)
+            for section, name, text in (
+                (section, name, text.replace(TOMBSTONE, "[damaged]") if name in unread else text)
+                for section, name, text in rendered_lines(facts, fetch, artefact)
+            )
         ),
-        candidates=tuple(_considered_memories(context, facts, known)),
+        candidates=tuple(_considered_memories(context, facts, known, damaged)),
     )
 
 
 def _considered_memories(
-    context: RequestContext, facts: Mapping[str, Any], known: Mapping[str, Mapping[int, tuple[str, Record]]]
+    context: RequestContext,
+    facts: Mapping[str, Any],
+    known: Mapping[str, Mapping[int, tuple[str, Record]]],
+    damaged: Mapping[str, Collection[int]],
 ) -> Iterator[Considered]:
-    """Yield each memory that a context included or excluded; version 0 means the newest."""
+    """Yield each memory that a context included or excluded; version 0 means the newest.
+
+    The last two arguments are those of ``VisibleReader.versions``.
+    """
     listed = [
         (section["name"], item, section["name"], _INCLUSION_REASONS[section["name"]])
         for section in facts["sections"]
@@ -260,13 +277,16 @@ def _considered_memories(
         if now is not None and now.status is Status.ERASED and then is not None:
             then = now
         erased = then is None or then.status is Status.ERASED
+        is_damaged = then is None and (item["version"] or max(damaged.get(item["id"], ()), default=0)) in damaged.get(
+            item["id"], ()
+        )
         yield Considered(
             id=item["id"],
             version=item["version"],
             section=section,
             code=code,
             why=why,
-            text="" if erased or then is None else then.text,
+            text=DAMAGED_TEXT if is_damaged else "" if erased or then is None else then.text,
             now=None if now is None or then is None or now.text == then.text else now.text,
             tier=then.tier.value if then else item.get("tier"),
             kind=then.kind.value if then else item.get("kind"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from keepward.core.commit import EMPTY_HASH, Head
-from keepward.core.journal import Version
+from keepward.core.journal import Versions
 from keepward.core.memory import Record, as_read, is_textless
 from keepward.core.principals import Trust, branch_of, user_of
 from keepward.core.query import (
@@ -26,7 +26,7 @@ from keepward.core.query import (
     Recall,
 )
 from keepward.core.value import parse_instant, to_micros
-from keepward.errors import InvalidInput, ModelUnavailable, NotFound
+from keepward.errors import InvalidInput, ModelUnavailable, NotFound, Tampered
 from keepward.retrieval import persons
 from keepward.retrieval.advice import is_advice_or_task
 from keepward.retrieval.index import Query
@@ -102,8 +102,8 @@ def seq_of(context: RequestContext, as_of: AsOf) -> int | None:
         if number.isdecimal():
             return seq_of(context, int(number))
         with suppress(NotFound):
-            view = VisibleReader(context).commit(as_of)
-            if view.steps:
+            view = VisibleReader(context).commit(as_of, partly=True)
+            if view.steps or view.damage:
                 return view.commit.seq
         if len(as_of) == _ID_LENGTH and as_of.count("-") == 4:
             # It has the form of an id.
@@ -125,11 +125,17 @@ def read_point(context: RequestContext, as_of: AsOf) -> ReadPoint:
 
     Raises:
         NotFound, InvalidInput: as in ``seq_of``.
+        Tampered: the commit is damaged, so that its time is not known.
     """
     as_of = parse_as_of(as_of)
     seq, now = seq_of(context, as_of), context.clock.now()
     head = context.store.head(context.tenant) if seq is None else Head(seq=0, hash=EMPTY_HASH)
-    if seq and (view := context.store.commit(context.tenant, str(seq))) is not None:
+    if seq and (view := context.store.readable_commit(context.tenant, str(seq), has_steps=False)) is not None:
+        if view.damage:
+            raise Tampered(
+                f"commit {seq} is damaged, so the time of the state after it is not known: "
+                f"name another one, such as the commit {seq - 1}; `keepward verify` names each fault"
+            )
         now, head = view.commit.at, Head(seq=seq, hash=view.commit.hash)
     return ReadPoint(seq=seq, now=as_of if isinstance(as_of, datetime) else now, head=head)
 
@@ -459,6 +465,6 @@ def get(context: RequestContext, memory_id: str, *, as_of: AsOf = None) -> Recor
     )
 
 
-def history(context: RequestContext, memory_id: str) -> list[Version]:
+def history(context: RequestContext, memory_id: str) -> Versions:
     """Return every version of a memory, oldest first, except those of a time when it was not visible."""
     return VisibleReader(context).history(memory_id)

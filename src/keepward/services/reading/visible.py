@@ -36,6 +36,7 @@ from keepward.core.journal import (
     Difference,
     Differences,
     Version,
+    Versions,
     damage_note,
 )
 from keepward.core.json_form import MAX_SAFE_INTEGER, HexBytes
@@ -548,19 +549,32 @@ class VisibleReader:
             shown.append(replace(_without_reason(view) if hidden else view, steps=steps))
         return shown
 
-    def commit(self, name: str) -> CommitView:
+    @property
+    def _sees_everything(self) -> bool:
+        """Whether no scope and no content is hidden from it, so that it may read what a damaged row says."""
+        return self.oversees_all and self.may_ask_for_sensitive
+
+    def commit(self, name: str, *, partly: bool = False) -> CommitView:
         """Return a commit by its id, the beginning of its id or its number; it may have no visible step.
+
+        ``partly`` also returns what can be read of a damaged one.
 
         Raises:
             NotFound: there is no such commit.
             InvalidInput: several visible ones begin so.
+            Tampered: it is damaged; with ``partly`` only if nothing of it can be read.
         """
         try:
-            view = commit_of(self.context, name)
+            view = commit_of(self.context, name, partly=partly)
         except InvalidInput:
             shown = self._commits_shown(self.context.store.commit_ids(self.context.tenant, name))
-            view = commit_of(self.context, _only(shown, name))
-        return self.visible_commits([view])[0]
+            view = commit_of(self.context, _only(shown, name), partly=partly)
+        return self._shown_commit(view)
+
+    def _shown_commit(self, view: CommitView) -> CommitView:
+        shown = self.visible_commits([view])[0]
+        # A change that cannot be read may be of a scope or content that is hidden.
+        return shown if self._sees_everything or not view.damage else _without_reason(shown)
 
     def commits(
         self, *, before: int | None, page: int, kind: str | None, actor: str | None
@@ -587,14 +601,20 @@ class VisibleReader:
 
     def commits_changing(
         self, ids: Sequence[str], fields: Sequence[str], *, after: int, until: int
-    ) -> dict[str, list[CommitView]]:
-        """Return, by memory, the commits of a range that changed one of some fields, oldest first."""
-        commits = {}
-        for name, history in self.context.store.histories(self.context.tenant, ids).items():
+    ) -> tuple[dict[str, list[CommitView]], tuple[str, ...]]:
+        """Return, by memory, the commits of a range that changed one of some fields, oldest first.
+
+        The second value has sentences about versions that cannot be read.
+        """
+        commits: dict[str, list[CommitView]] = {}
+        notes: list[str] = []
+        for name, (history, damaged) in self.context.store.readable_histories(self.context.tenant, ids).items():
             between = [(view, step) for view, step in history if after < view.commit.seq <= until]
             changing = [view for view, step in between if _changes(step, fields)]
-            commits[name] = self.visible_commits(changing)
-        return commits
+            commits[name] = [self._shown_commit(view) for view in changing]
+            notes += _notes_on_versions(name, damaged)
+            notes += (note for view in changing for note in view.damage)
+        return commits, tuple(dict.fromkeys(notes))
 
     def differences(
         self, earlier: int | None, later: int | None, *, offset: int = 0, limit: int | None = None
@@ -641,32 +661,54 @@ class VisibleReader:
             notes=tuple(damage_note(f"memory {name}", "a version does not match its seal") for name in withheld),
         )
 
-    def history(self, memory_id: str) -> list[Version]:
-        """Return every version of a memory, oldest first, except those of a time when it was not visible."""
-        record = self.fetch(memory_id)
+    def history(self, memory_id: str) -> Versions:
+        """Return every version of a memory, oldest first, except those of a time when it was not visible.
+
+        A version that does not match its seal is named instead.
+        """
+        notes = list[str]()
+        try:
+            memory_id = self.fetch(memory_id).id
+            unread = None
+        except Tampered as exc:
+            # Who else may read it is not known.
+            if not self._sees_everything:
+                raise
+            unread = exc
+        history, damaged = self.context.store.readable_histories(self.context.tenant, [memory_id])[memory_id]
+        notes += _notes_on_versions(memory_id, damaged)
+        if unread is not None:
+            if not (history or damaged):
+                raise unread
+            notes.append(damage_note(f"memory {memory_id}, as it is now,", "it does not match its seal"))
         versions: list[Version] = []
-        for full_view, step in self.context.store.history(self.context.tenant, record.id):
+        for view, step in history:
             after, before = step.after, step.before
             if not self.can_see(after.scope):
                 continue
             before = before if before and self.can_see(before.scope) else None
             hidden = any(self._hides(side) for side in (before, after) if side)
-            view = _without_reason(full_view) if hidden else full_view
+            may_say_why = not hidden and (self._sees_everything or not view.damage)
+            shown, damage = view if may_say_why else _without_reason(view), view.damage
+            if after.version - 1 in damaged:
+                damage += (f"what changed with version {after.version} is not known: the one before it is damaged",)
             versions.append(
                 Version(
                     record=self.hide_content(after),
                     before=before and self.hide_content(before),
                     op=step.op,
-                    commit=view.commit,
-                    details=view.details,
+                    commit=shown.commit,
+                    details=shown.details,
+                    damage=damage,
                 )
             )
-        return versions
+        return Versions(id=memory_id, items=tuple(versions), damaged=tuple(sorted(damaged)), notes=tuple(notes))
 
-    def versions(self, ids: Collection[str]) -> dict[str, dict[int, tuple[str, Record]]]:
-        """Return, by memory and version, the commit that made it and its record."""
+    def versions(self, ids: Collection[str]) -> tuple[dict[str, dict[int, tuple[str, Record]]], dict[str, set[int]]]:
+        """Return, by memory and version, the commit that made it and its record; then the versions that are damaged."""
         versions: dict[str, dict[int, tuple[str, Record]]] = {}
-        for name, history in self.context.store.histories(self.context.tenant, ids).items():
+        unread: dict[str, set[int]] = {}
+        for name, (history, damaged) in self.context.store.readable_histories(self.context.tenant, ids).items():
             # A memory that is sensitive now is hidden in all its versions.
             hidden = bool(history) and self._hides(history[-1][1].after)
             versions[name] = {
@@ -674,7 +716,9 @@ class VisibleReader:
                 for view, after in ((view, step.after) for view, step in history)
                 if self.oversees(after.scope)
             }
-        return versions
+            if damaged:
+                unread[name] = {*damaged}
+        return versions, unread
 
     def contents(self, memory_id: str) -> dict[int, Record | None]:
         """Return the versions of a memory, except erased ones; None for one of a scope that is not readable.
@@ -786,8 +830,8 @@ class VisibleReader:
         stored = self._stored_receipt(receipt_id)
         if stored is None or not self._visible_receipts([stored]):
             raise NotFound("there is no receipt by that id in this tenant")
-        commit = store.commit(tenant, stored["commit"]) if "commit" in stored else None
-        view = None if commit is None else self.visible_commits([commit])[0]
+        commit = store.readable_commit(tenant, stored["commit"]) if "commit" in stored else None
+        view = None if commit is None else self._shown_commit(commit)
         return stored if commit is None else self._own_part(stored, commit), view
 
     def _stored_receipt(self, name: str) -> dict[str, Any] | None:
@@ -802,7 +846,8 @@ class VisibleReader:
     def _own_part(self, receipt: dict[str, Any], commit: CommitView) -> dict[str, Any]:
         """Return the receipt of a commit without its changes that are not visible, nor reasons that may name them."""
         shown = {step.after.id for step in commit.steps if self.oversees_all or self._shows(step)}
-        if all(step.after.id in shown for step in commit.steps):
+        is_intact = self.oversees_all or not commit.damage
+        if is_intact and all(step.after.id in shown for step in commit.steps):
             return receipt
         targets = [target for target in receipt.get("targets", ()) if target["id"] in shown]
         return {**receipt, "targets": targets, "reasons": []}
@@ -879,7 +924,7 @@ class VisibleReader:
         """Return those of some commits that have a visible change."""
         store, tenant, shown = self.context.store, self.context.tenant, set[str]()
         for name in store.commits_within(tenant, ids, self.overseen_scopes):
-            view = store.commit(tenant, name)
+            view = store.readable_commit(tenant, name)
             if view is not None and any(map(self._shows, view.steps)):
                 shown.add(name)
         return shown
@@ -916,6 +961,11 @@ def _only(ids: Iterable[str], prefix: str) -> str:
     if len(found) > 1:
         raise InvalidInput("more than one begins so; give more of its id")
     return found[0] if found else ""
+
+
+def _notes_on_versions(memory_id: str, damaged: Mapping[int, str]) -> list[str]:
+    """Return a sentence about each version that cannot be read, given why."""
+    return [damage_note(f"version {each} of memory {memory_id}", damaged[each]) for each in sorted(damaged)]
 
 
 def _kind_of_difference(before: Record | None, after: Record | None) -> str:

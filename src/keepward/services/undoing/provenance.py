@@ -91,15 +91,29 @@ def log(
 
 
 def show(context: RequestContext, commit: str) -> CommitView:
-    """Return the readable part of one commit, by its id, the beginning of its id, or its number.
+    """Return the visible part of one commit, by its id, the beginning of its id, or its number.
+
+    Of a damaged one it returns what can be read; ``damage`` says what cannot.
 
     Raises:
         NotFound: no such commit is visible.
+        Tampered: nothing of it can be read.
     """
-    view = VisibleReader(context).commit(commit)
-    if not view.steps:
-        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
-    return view
+    return _with_steps(context, VisibleReader(context).commit(commit, partly=True))
+
+
+def _with_steps(context: RequestContext, view: CommitView) -> CommitView:
+    """Return a commit that has a visible step.
+
+    Raises:
+        NotFound: it has none.
+        Tampered: it is damaged, so that this is not known.
+    """
+    if view.steps or (view.damage and VisibleReader(context).oversees_all):
+        return view
+    if view.damage:
+        raise Tampered(view.damage[0])
+    raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
 
 
 def diff(
@@ -121,15 +135,31 @@ def blame(context: RequestContext, name: str) -> Blame:
     Raises:
         NotFound: no visible memory has this name.
     """
-    record = VisibleReader(context).fetch(name)
-    versions = VisibleReader(context).history(record.id)
+    reader = VisibleReader(context)
+    try:
+        record = reader.fetch(name)
+        found = reader.history(record.id)
+    except Tampered:
+        # Its newest version is damaged: an earlier one may be readable.
+        found = reader.history(name)
+        if not found.items:
+            raise
+        record = found[-1].record
+    versions = found.items
+    if not versions:
+        raise Tampered(f"nothing of memory {record.id} can be read but what is in use; run `keepward verify`")
     names = {each.details.proposal for each in versions if each.details.proposal}
     proposed = {
         name: context.store.documents(Proposal, context.tenant).get(name, prefix=True) for name in sorted(names)
     }
     origins: list[Origin] = []
+    unknown: list[str] = []
     for field in (name for name in RECORD_FIELDS if name not in {*VERSION_FIELDS, *READ_FIELDS}):
         value, version = getattr(record, field), versions[0]
+        if value != getattr(versions[-1].record, field):
+            # A version after the last readable one brought it.
+            unknown.append(field)
+            continue
         for earlier, later in pairwise(versions):
             if getattr(earlier.record, field) != getattr(later.record, field):
                 version = later
@@ -138,7 +168,7 @@ def blame(context: RequestContext, name: str) -> Blame:
         giver = version
         if version.op == "revert":
             # A rollback brought the value back; another version gave it.
-            giver = next(each for each in versions if getattr(each.record, field) == value)
+            giver = next((each for each in versions if getattr(each.record, field) == value), version)
         actor, item = giver.details.actor, proposed.get(giver.details.proposal or "")
         if item is not None:
             after = next((step.after for step in item.steps if step.after.id == record.id), None)
@@ -156,7 +186,10 @@ def blame(context: RequestContext, name: str) -> Blame:
                 approved_by=giver.details.approved_by,
             )
         )
-    return Blame(record=record, origins=tuple(origins))
+    notes = found.notes
+    if unknown:
+        notes += (f"who gave {', '.join(unknown)} is not known: the version that did cannot be read",)
+    return Blame(record=record, origins=tuple(origins), notes=notes)
 
 
 def lineage(context: RequestContext, memory_id: str) -> Lineage:
@@ -376,7 +409,7 @@ def _touched_versions(context: RequestContext, selector: Selector) -> tuple[dict
     touched: dict[str, int] = {}
     writers: dict[str, set[_Writer]] = {}
     if way == "commit":
-        for step in show(context, value).steps:
+        for step in _with_steps(context, VisibleReader(context).commit(value)).steps:
             touched.setdefault(step.after.id, step.after.version)
             if step.before is None or not has_same_text(step.before, step.after):
                 writers.setdefault(step.after.id, set()).add(_writer(step.after.text_by, step.after.source))

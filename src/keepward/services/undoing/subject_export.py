@@ -60,13 +60,16 @@ def export_subject(context: RequestContext, name: str) -> SubjectExport:
         except KeepwardError:
             unreadable += 1
             continue
+        unreadable += bool(versions.notes) or any(version.damage for version in versions)
         memories.append(SubjectMemory(id=memory_id, bond=bond, versions=tuple(versions)))
     contexts, damaged = _contexts(context, reader, [memory.id for memory in memories])
     left_out = list(_LEFT_OUT)
     if any(version.record.blob for memory in memories for version in memory.versions):
         left_out.append("The bytes of files: `blob` names each, and `read_blob` returns it.")
     if unreadable or damaged:
-        left_out.append(f"{unreadable + damaged} memories or receipts that could not be read: run `keepward verify`.")
+        left_out.append(
+            f"{unreadable + damaged} memories or receipts that could not be read, or in part: run `keepward verify`."
+        )
     return SubjectExport(
         name=name,
         at=context.clock.now(),

@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-JMUNMIWB.js";import"./console-chunk-5RS5V4ZE.js";import"./console-chunk-MCZYSCWR.js";import"./console-chunk-S4XIT65D.js";import"./console-chunk-A5GO7OXL.js";import"./console-chunk-HNFSGAN6.js";import"./console-chunk-EDMGKXUW.js";import"./console-chunk-34OM6TYM.js";export{a as About,b as Erase,c as Everything};

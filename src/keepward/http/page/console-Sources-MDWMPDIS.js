@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-S4XIT65D.js";import"./console-chunk-A5GO7OXL.js";import"./console-chunk-HNFSGAN6.js";import"./console-chunk-EDMGKXUW.js";import"./console-chunk-34OM6TYM.js";export{c as Detail,a as Sources,b as Unknown};
