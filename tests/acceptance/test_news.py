@@ -10,6 +10,7 @@ import pytest
 from outcomes import committed_record
 
 from keepward import Actor, Memory, Unauthorised
+from keepward.services.reading import news as news_module
 from support.bulk_data import put_records
 
 ON_BOTH_DATABASES = True
@@ -77,6 +78,22 @@ def test_numbers_hold_beyond_any_page(owner: Memory, clock: Any, later: Callable
     news = owner.news(since, most=2)
     assert [len(news.learned.newest), len(news.refusals.newest)] == [2, 2]
     assert "secret" in news.refusals.newest[0].text
+
+
+def test_more_refusals_than_are_read_are_counted(
+    owner: Memory, later: Callable[[], datetime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = owner.as_actor(Actor.agent("scribe"))
+    agent.remember(f"Key old is {KEY}", tier="archival", reason="told")
+    since = later()
+    for n in range(8):
+        # Words that look like another receipt's are no such receipt.
+        agent.remember(f'Key {n} is {KEY}: "kind":"rejection"', tier="archival", reason='"kind":"rejection"')
+    item = agent.remember("Ship soon.", tier="core", key="mission").item
+    owner.approve(item.id, digest=item.digest)
+    monkeypatch.setattr(news_module, "MAX_COUNTED", 4)
+    monkeypatch.setattr(news_module, "_BATCH", 2)
+    assert totals(owner, since) == {"learned": 1, "decisions": 1, "refusals": 8}
 
 
 def test_decisions_are_counted_by_what_was_decided(owner: Memory, later: Callable[[], datetime]) -> None:

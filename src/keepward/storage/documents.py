@@ -433,6 +433,11 @@ class DocumentReads(Snapshot):
             found = receipts_in(db, self._sealer, tenant, "before", **asked)
             return [(each[0], next(_bodies([each]), None)) for each in heapq.nlargest(limit, chain(*found))]
 
+    def decisions_since(self, tenant: str, since: datetime) -> dict[str, int]:
+        """Return how many approvals, rejections and refusals there were since an instant. No seal is checked."""
+        found = self._run("decisions_since", tenant, kind="receipts", since=to_micros(since))
+        return {kind: int(count) for kind, count in found}
+
     def low_trust_deliveries(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` whose reader received memories of low trust."""
         with self._reading(tenant) as db:

@@ -224,6 +224,19 @@ kind = CAST(:kind AS TEXT)
 -- Documents of one kind with the highest ids below another id, highest first.
 {{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND id < :before ORDER BY id DESC LIMIT :limit;
 
+-- decisions_since --
+-- How many decisions were made since an instant, by the kind of their receipts. A quotation mark within a text is
+-- escaped, so that only a key of the body matches.
+SELECT 'approval', count(*) FROM commits WHERE tenant = :tenant AND at >= :since AND kind = 'approve'
+UNION ALL
+SELECT 'rejection', count(*) FROM documents
+ WHERE tenant = :tenant AND {{of_kind}} AND state IS NULL AND at >= :since
+   AND instr(body, CAST('"kind":"rejection"' AS BLOB)) > 0
+UNION ALL
+SELECT 'refusal', count(*) FROM documents
+ WHERE tenant = :tenant AND {{of_kind}} AND state IS NULL AND at >= :since
+   AND instr(body, CAST('"kind":"refusal"' AS BLOB)) > 0;
+
 -- documents_in --
 -- Of one kind and state, by instant.
 {{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND state = :state ORDER BY at, id;

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ from keepward.services.reading.queries import parsed_filters
 from keepward.services.reading.visible import VisibleReader
 from keepward.services.request_context import RequestContext
 
-#: Receipts that are read to count decisions; of more, the number is not known.
+#: Receipts that are read and checked to count decisions; of more, the database counts those of all scopes.
 MAX_COUNTED = 2_000
 _BATCH = 200
 _DECISIONS, _REFUSAL = ("approval", "rejection"), "refusal"
@@ -46,7 +47,7 @@ def news(context: RequestContext, since: datetime | str, *, most: int = 3) -> Ne
         total, ids = found[name]
         return Happenings(total=total, newest=tuple(filter(None, (_last(reader, each, is_it, notes) for each in ids))))
 
-    receipts, is_all = _receipts(context, begin, notes)
+    receipts, counts = _receipts(context, begin, notes)
     return News(
         head=at.head.name,
         since=begin,
@@ -56,8 +57,8 @@ def news(context: RequestContext, since: datetime | str, *, most: int = 3) -> Ne
         ),
         ended=happened("ended", lambda version: version.record.status is not Status.ACTIVE),
         erased=happened("erased", lambda version: version.record.status is Status.ERASED),
-        decisions=_decided(context, receipts, _DECISIONS, notes, is_all=is_all, most=most),
-        refusals=_decided(context, receipts, [_REFUSAL], notes, is_all=is_all, most=most),
+        decisions=_decided(context, receipts, _DECISIONS, notes, counts, most=most),
+        refusals=_decided(context, receipts, [_REFUSAL], notes, counts, most=most),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -75,6 +76,9 @@ def _last(
         return None
     except Tampered as exc:
         notes.append(damage_note(f"memory {memory_id}", str(exc)))
+        return None
+    if damage := [*versions.notes, *(note for each in versions for note in each.damage)]:
+        notes.append(damage_note(f"memory {memory_id}", damage[0]))
         return None
     text = next((each.record.text for each in reversed(versions) if each.record.text), "")
     version = next(filter(is_it, reversed(versions)), None)
@@ -95,24 +99,32 @@ def _last(
     )
 
 
-def _receipts(context: RequestContext, since: datetime, notes: list[str]) -> tuple[list[dict[str, Any]], bool]:
-    """Return the receipts of decisions since an instant, newest first, and whether these are all."""
-    damaged = False
+def _receipts(
+    context: RequestContext, since: datetime, notes: list[str]
+) -> tuple[list[dict[str, Any]], Mapping[str, int] | None]:
+    """Return the receipts of decisions since an instant, newest first, and how many there are of each kind.
+
+    Of many, only the newest are returned. The numbers are None where receipts are damaged, or where there are many and
+    the handle does not see them all.
+    """
+    reader, damaged = VisibleReader(context), False
     found: list[dict[str, Any]] = []
     before: str | None = None
     for _ in range(MAX_COUNTED // _BATCH):
-        page = [*VisibleReader(context).receipts_before(before, limit=_BATCH)]
+        page = [*reader.receipts_before(before, limit=_BATCH)]
         for before, receipt, is_damaged in page:
             if is_damaged:
                 notes.append(damage_note(f"receipt {before}", "it does not match its seal"))
                 damaged = True
             if receipt is not None and datetime.fromisoformat(receipt["at"]) < since:
-                return found, not damaged
+                return found, None if damaged else Counter(each["kind"] for each in found)
             if receipt is not None and receipt["kind"] in {*_DECISIONS, _REFUSAL}:
                 found.append(receipt)
         if len(page) < _BATCH:
-            return found, not damaged
-    return found, False
+            return found, None if damaged else Counter(each["kind"] for each in found)
+    if damaged or reader.overseen_scopes is not None:
+        return found, None
+    return found, context.store.decisions_since(context.tenant, since)
 
 
 def _decided(
@@ -120,8 +132,8 @@ def _decided(
     receipts: Sequence[dict[str, Any]],
     kinds: Collection[str],
     notes: list[str],
+    counts: Mapping[str, int] | None,
     *,
-    is_all: bool,
     most: int,
 ) -> Happenings:
     """Return the number of decisions of some kinds, and the newest with their reasons."""
@@ -146,4 +158,5 @@ def _decided(
         )
         for each in intact_receipts()
     ]
-    return Happenings(total=len(passing) if is_all else None, newest=tuple(newest))
+    total = None if counts is None else sum(counts.get(kind, 0) for kind in kinds)
+    return Happenings(total=total, newest=tuple(newest))
