@@ -66,7 +66,10 @@ const LABELS: { [P in keyof Parts]: (answer: Sent<P>) => Parts[P] } = {
   "/memory/commits": ({ items, ...rest }) => ({ ...rest, items: upTo(items, rest.next_before !== null) }),
   "/memory/receipts": ({ items, ...rest }) => ({ ...rest, items: upTo(items, rest.before !== null) }),
   "/memory/search": ({ hits, ...rest }) => ({ ...rest, hits: upTo(hits, rest.cursor !== null) }),
-  "/memory/contradictions": ({ items, total, ...rest }) => ({ ...rest, items: new Listed(items, total) }),
+  "/memory/contradictions": ({ items, total, ...rest }) => ({
+    ...rest,
+    items: new Listed(items, rest.is_partial ? undefined : total),
+  }),
   "/memory/sources": ({ actors, sources, references, sessions, more, ...rest }) => ({
     ...rest,
     actors: besides(actors, more["actors"]),

@@ -10,6 +10,7 @@ import pytest
 from keepward import InvalidInput, Memory
 from keepward.core.memory import ContentType, Kind, Sensitivity, Tier
 from keepward.core.principals import Trust
+from keepward.jobs import contradictions
 from support.bulk_data import put_records
 
 ON_BOTH_DATABASES = True
@@ -107,7 +108,21 @@ def test_at_most_a_hundred_pairs_are_listed(owner: Memory) -> None:
     assert (len(found.items), found.total > 100) == (100, True)
     # Each was compared with the newest of those that share its words, so the total is not of all pairs.
     assert [note.split(":")[0] for note in found.notes][1:] == [
-        "many memories share their words, and each was compared with the newest of them"
+        "many memories share their words, and each was compared with the newest of them, in all 1,588 pairs"
     ]
     few = owner.contradictions(subject="nobody")
     assert (few.items, few.notes) == ((), ())
+
+
+def test_near_equal_texts_are_compared_up_to_a_bound_that_is_told(
+    owner: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_records(owner, [f"The mill at the river grinds {n} sacks of rye a day for the house." for n in range(60)])
+    every = owner.contradictions()
+    monkeypatch.setattr(contradictions, "MAX_COMPARISONS", 240)
+    found = owner.contradictions()
+    assert (found.is_partial, 0 < found.total < every.total) == (True, True)
+    note = next(note for note in found.notes if "in all" in note)
+    # Each memory is compared with a few in any case, and the last may be with all that share its words.
+    assert int(note.split("in all ")[1].split()[0]) <= 300
+    assert not owner.contradictions(subject="nobody").is_partial

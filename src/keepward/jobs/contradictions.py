@@ -17,10 +17,12 @@ from keepward.services.request_context import RequestContext
 
 #: Lowest score of a pair that may be a contradiction.
 MIN_SCORE = 0.6
+#: Most pairs to compare: a second of work.
+MAX_COMPARISONS = 50_000
 _MORE = "{} more pairs are not listed; ask for a part of the memories, such as those about one subject"
 _PARTIAL = (
-    "many memories share their words, and each was compared with the newest of them: there may be more pairs; ask for "
-    "a part of the memories, such as those about one subject"
+    "many memories share their words, and each was compared with the newest of them, in all {} pairs: there may be "
+    "more that differ; ask for a part of the memories, such as those about one subject"
 )
 
 
@@ -33,7 +35,7 @@ def contradictions(context: RequestContext, /, *, limit: int = 50, **filters: Un
     listed = list_page(context, *search_filters(context, filters))
     job = comparison(context)
     compared = context.store.features(context.tenant, (each for each in listed if is_comparable(job, each)))
-    pairs = SimilarPairs(job, compared, floor=MIN_SCORE)
+    pairs = SimilarPairs(job, compared, floor=MIN_SCORE, most=MAX_COMPARISONS)
     total = 0
 
     def differing() -> Iterator[Pair]:
@@ -47,9 +49,14 @@ def contradictions(context: RequestContext, /, *, limit: int = 50, **filters: Un
     record_read(context, [record for pair in found for record in (pair.older, pair.newer)])
     notes = list(listed.notes)
     notes += [_MORE.format(f"{total - limit:,}")] if total > limit else []
-    notes += [_PARTIAL] if pairs.is_partial else []
+    notes += [_PARTIAL.format(f"{pairs.compared:,}")] if pairs.is_partial else []
     return Contradictions(
-        items=tuple(found), total=total, compared=len(listed), withheld=listed.withheld, notes=tuple(notes)
+        items=tuple(found),
+        total=total,
+        compared=len(listed),
+        is_partial=pairs.is_partial,
+        withheld=listed.withheld,
+        notes=tuple(notes),
     )
 
 

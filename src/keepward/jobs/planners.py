@@ -557,17 +557,31 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
     return events
 
 
+#: Memories that share a minhash with one that is compared with few, because the comparisons would be too many.
+FEW_HOLDERS_PER_MINHASH = 2
+
+
 class SimilarPairs:
     """The pairs of unkeyed memories that score ``floor`` or more or state the same, to be read once, in no order.
 
     Candidates share minhashes, so that the work grows with the memories and not with their pairs. If more than
-    ``MAX_HOLDERS_PER_MINHASH`` memories share a minhash, each is compared with the newest of them.
+    ``MAX_HOLDERS_PER_MINHASH`` memories share a minhash, each is compared with the newest of them; with fewer where
+    the memories would else need more than ``most`` comparisons.
     """
 
-    def __init__(self, context: JobContext, memories: Iterable[tuple[Record, Features]], *, floor: float) -> None:
+    def __init__(
+        self,
+        context: JobContext,
+        memories: Iterable[tuple[Record, Features]],
+        *,
+        floor: float,
+        most: int | None = None,
+    ) -> None:
         #: Whether a memory was compared with a part of those whose words it shares.
         self.is_partial = False
-        self._context, self._floor = context, floor
+        #: Number of pairs that were compared.
+        self.compared = 0
+        self._context, self._floor, self._most = context, floor, most
         entries = [_Compared(*memory) for memory in paced(memories) if is_comparable(context, memory[0])]
         self._entries = sorted(entries, key=lambda entry: (entry.record.created_at, entry.record.id))
 
@@ -577,15 +591,19 @@ class SimilarPairs:
             record = entry.record
             partition = (record.scope, record.tier, record.sensitivity, record.subject, record.kind, record.stability)
             shared: Counter[int] = Counter()
+            # Each memory gets its part of the comparisons, whatever those before it left.
+            is_spent = self._most is not None and self.compared * len(self._entries) > self._most * (n + 1)
+            holders = FEW_HOLDERS_PER_MINHASH if is_spent else MAX_HOLDERS_PER_MINHASH
             for fingerprint in (entry.features.digest, *entry.features.marks):
                 bucket = buckets.setdefault((*partition, fingerprint), [])
                 # An equal digest means an equal text, which is enough.
                 weight = MIN_SHARED_MINHASHES if isinstance(fingerprint, bytes) else 1
-                self.is_partial |= len(bucket) > MAX_HOLDERS_PER_MINHASH
-                shared.update(dict.fromkeys(bucket[-MAX_HOLDERS_PER_MINHASH:], weight))
+                self.is_partial |= len(bucket) > holders
+                shared.update(dict.fromkeys(bucket[-holders:], weight))
                 bucket.append(n)
             for other in sorted(shared):
                 if shared[other] >= MIN_SHARED_MINHASHES:
+                    self.compared += 1
                     pair = _compare_pair(self._context, self._entries[other], entry, self._floor)
                     if pair is not None:
                         yield pair

@@ -18,18 +18,24 @@ type Pair = Schemas["Contradiction"];
 /** Return the pairs of a subject that stand in some scopes; each scope is asked for itself. */
 async function disagreeing(subject: string, scopes: readonly string[]): Promise<Answer<Listed<Pair>>> {
   const pairs: Pair[] = [];
-  let left = 0;
+  let left: number | undefined = 0;
   for (const scope of scopes) {
     const found = await get("/memory/contradictions", {
       params: { query: { subject, limit: SHOWN } },
       headers: { "Keepward-Scope": scope },
     });
     if (!found.ok) return found;
-    left += found.data.items.left ?? 0;
+    const more = found.data.items.left;
+    left = left === undefined || more === undefined ? undefined : left + more;
     const known = new Set(pairs.map(({ older, newer }) => older.id + newer.id));
     pairs.push(...found.data.items.shown.filter(({ older, newer }) => !known.has(older.id + newer.id)));
   }
-  return { ok: true, status: 200, etag: null, data: new Listed(pairs, pairs.length + left) };
+  return {
+    ok: true,
+    status: 200,
+    etag: null,
+    data: new Listed(pairs, left === undefined ? left : pairs.length + left),
+  };
 }
 
 export function Disagreements({ subject, scopes }: { subject: string; scopes: readonly string[] }) {
