@@ -99,3 +99,16 @@ def test_approvals_cut_by_a_page_say_there_may_be_more(console):
         expect(journal(page)).to_contain_text("100+ approvals at once")
         page.get_by_role("button", name="Older").click()
         expect(journal(page)).to_contain_text("3+ approvals at once")
+
+
+def test_what_can_be_read_of_a_damaged_commit_is_shown_in_red_and_not_rolled_back(console):
+    for name in ("pier", "mole", "quay"):
+        remember(console, f"The {name} is long.")
+    tamper.edit(console.owner.path, "commits", "at = at + 1", "seq = 2")
+    with console.page("/commits") as page:
+        page.get_by_role("group", name="Damaged commits").get_by_role("link", name="commit 2").click()
+        shown = page.get_by_role("article", name="Commit 2")
+        expect(shown.get_by_role("alert", name="Damaged")).to_contain_text("commit 2 is damaged and shown as stored")
+        expect(shown).to_contain_text("The mole is long.")
+        expect(shown.get_by_role("button", name="Roll back")).to_have_count(0)
+        assert faults_of_access(page) == []

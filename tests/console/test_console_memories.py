@@ -248,6 +248,30 @@ def test_a_damaged_memory_is_said_to_be_damaged(console, bakery):
         page.get_by_role("heading", name="Integrity", level=1).wait_for()
 
 
+def test_versions_are_shown_around_one_that_is_damaged(console):
+    record = console.owner.remember("Rye is milled on Mondays", tier="archival", reason="told").record
+    for day in ("Tuesdays", "Fridays"):
+        console.owner.revise(record.id, f"Rye is milled on {day}", reason="told")
+    tamper.edit(console.owner.path, "events", "payload = salt", "version = 2")
+    with console.page(f"/memories/{record.id}") as page:
+        versions = page.get_by_role("region", name="Versions")
+        expect(versions.get_by_role("alert").first).to_contain_text(f"version 2 of memory {record.id} is damaged")
+        expect(versions).to_contain_text("Rye is milled on Mondays")
+        expect(versions).to_contain_text("what changed with version 3 is not known")
+        expect(page.get_by_role("region", name="Fields").get_by_role("alert").first).to_contain_text("version 2")
+        assert faults_of_access(page) == []
+
+
+def test_earlier_versions_are_shown_where_the_newest_is_damaged(console):
+    record = console.owner.remember("Rye is milled on Mondays", tier="archival", reason="told").record
+    console.owner.revise(record.id, "Rye is milled on Fridays", reason="told")
+    tamper.edit(console.owner.path, "records", "body = seal")
+    tamper.edit(console.owner.path, "events", "payload = salt", "version = 2")
+    with console.page(f"/memories/{record.id}", expected=["status of 500", "500 (Internal"]) as page:
+        expect(page.get_by_role("region", name="Versions")).to_contain_text("Rye is milled on Mondays")
+        expect(page.get_by_role("alert").first).to_contain_text("does not match its seal")
+
+
 def found_by_keys(page, words):
     """Search from the keyboard; return the rows of what is found."""
     page.get_by_role("link", name="Rye dough").wait_for()

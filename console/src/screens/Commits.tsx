@@ -8,6 +8,7 @@ import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { Button } from "../parts/Button";
 import { Chip } from "../parts/Chip";
+import { CommitLink } from "../parts/CommitLink";
 import { Damage } from "../parts/Damage";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
@@ -92,6 +93,14 @@ function Journal({ address }: { address: Address }) {
               items.length || data.damaged.length ? (
                 <>
                   <Damage notes={data.notes} />
+                  {data.damaged.length ? (
+                    <p class="pad line small" role="group" aria-label="Damaged commits">
+                      See what can be read of{" "}
+                      {data.damaged.map((each) => (
+                        <CommitLink key={each.seq} of={each.seq} />
+                      ))}
+                    </p>
+                  ) : null}
                   <ol class="journal" aria-label="Commits, newest first">
                     {grouped(items).map((each) =>
                       "items" in each ? (
