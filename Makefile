@@ -11,7 +11,7 @@ WITHOUT_PROOF := --ignore tests/console --ignore tests/proof -p no:schemathesis
 BASE ?= main
 MUTANTS ?=
 
-.PHONY: up test test-slow test-proof mutants compat console lint docs dist bench bench-peers clean
+.PHONY: up test test-slow test-proof mutants compat console typescript lint docs dist bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -43,6 +43,14 @@ console: $(VENV)/.ready-proof
 	$(BIN)/python tools/generate_reference.py build/reference
 	$(BIN)/python tests/proof/node.py npm run --prefix console --silent check
 	$(BIN)/python tests/proof/node.py npm run --prefix console --silent build
+
+## build the TypeScript client from the operations of the API, and check its types and style
+typescript: $(VENV)/.ready-proof
+	$(BIN)/python tools/typescript.py build/typescript
+	cp build/typescript/operations.ts clients/typescript/src/operations.ts
+	$(BIN)/python tests/proof/node.py npm run --prefix clients/typescript --silent types
+	$(BIN)/python tests/proof/node.py npm run --prefix clients/typescript --silent build
+	$(BIN)/python tests/proof/node.py npm run --prefix clients/typescript --silent check
 
 ## style, types and import rules
 lint: $(VENV)/.ready-dev
@@ -95,10 +103,11 @@ $(VENV)/.ready-dist: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dist
 	touch $@
 
-$(VENV)/.ready-proof: $(VENV)/.ready-dev tests/proof/package-lock.json console/package-lock.json
+$(VENV)/.ready-proof: $(VENV)/.ready-dev tests/proof/package-lock.json console/package-lock.json clients/typescript/package-lock.json
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group proof
 	$(BIN)/python tests/proof/node.py npm ci --prefix tests/proof
 	$(BIN)/python tests/proof/node.py npm ci --prefix console
+	$(BIN)/python tests/proof/node.py npm ci --prefix clients/typescript
 	touch $@
 
 $(VENV)-peers/.ready: benchmarks/peers/requirements.txt pyproject.toml

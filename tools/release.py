@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "clients/typescript/package.json"
 _HEADING = re.compile(r"^## (\S+) \(([^)]*)\)$", re.MULTILINE)
 
 
@@ -33,7 +34,7 @@ def versions(root: Path) -> Iterator[tuple[str, str]]:
             yield name, found[1]
     server = json.loads(text("server.json"))
     yield from (("server.json", each["version"]) for each in (server, *server["packages"]))
-    for name in ("plugins/keepward/.claude-plugin/plugin.json", "console/package.json"):
+    for name in ("plugins/keepward/.claude-plugin/plugin.json", "console/package.json", PACKAGE):
         yield name, json.loads(text(name))["version"]
 
 
