@@ -20,6 +20,7 @@ from typing import Any, get_args, get_origin
 
 from generate_reference import described
 
+from keepward.core.principals import SOURCES, Trust
 from keepward.http.inputs import arguments_of, schema_of_struct
 from keepward.http.routes import CALLED_BY_NAME, LIBRARY
 from keepward.http.schemas import SCHEMAS
@@ -166,6 +167,7 @@ def method(operation: Operation, answer: dict[str, Any]) -> Iterator[str]:
 def operations() -> str:
     """Return the module with a method of each operation, and the hash of the schemas that `schema.ts` was made of."""
     shown = answers()
+    trusted = [name for name, source in SOURCES.items() if source.trust >= Trust.AGENT]
     lines = [
         "// Made by `make typescript` from src/keepward/api.py: do not edit.",
         f"// schemas: {sha256(schema_text().encode()).hexdigest()}",
@@ -187,6 +189,9 @@ def operations() -> str:
         "} satisfies Record<string, CallFacts>;",
         "",
         "export type CallName = keyof typeof CALLS;",
+        "",
+        "/** The sources of what people and agents wrote, and not pages, tools and documents. */",
+        f"export const PEOPLE_AND_AGENTS = {json.dumps(trusted)} as const;",
         "",
         "/** The operations of a memory, each with the name, arguments and result that it has in Python. */",
         "export abstract class Operations {",

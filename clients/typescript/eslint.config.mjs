@@ -7,7 +7,7 @@ export default defineConfig(
     files: ["src/**/*.ts", "tests/**/*.ts"],
     extends: [typescript.configs.recommendedTypeChecked],
     languageOptions: {
-      parserOptions: { project: ["tsconfig.json", "tests/tsconfig.json"], tsconfigRootDir: import.meta.dirname },
+      parserOptions: { project: "tests/tsconfig.json", tsconfigRootDir: import.meta.dirname },
     },
     rules: {
       // Unused names take fields out of an object.

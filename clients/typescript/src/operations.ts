@@ -100,6 +100,9 @@ export const CALLS = {
 
 export type CallName = keyof typeof CALLS;
 
+/** The sources of what people and agents wrote, and not pages, tools and documents. */
+export const PEOPLE_AND_AGENTS = ["operator", "manual", "user_message", "user", "chat", "assistant", "inference", "extracted", "promotion", "system", "job", "seeded"] as const;
+
 /** The operations of a memory, each with the name, arguments and result that it has in Python. */
 export abstract class Operations {
   /** Send an operation with its arguments by name, and return its result. */
