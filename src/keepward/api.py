@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from keepward.conversation import Conversation
 from keepward.core import change
 from keepward.core.blob import Blob
-from keepward.core.branch import Branch, BranchDiff, BranchMerge, Side
+from keepward.core.branch import Branch, BranchDiff, BranchMerge, BranchPage, Side
 from keepward.core.browse import Activity, Facets, Lineage, Member, News, Sources
 from keepward.core.change import (
     UNSET,
@@ -699,15 +699,18 @@ class MemoryAPI(ABC):
             Conflict: there is an open branch of this name, or there are 32 branches.
         """
 
-    @operation("GET /memory/branches", by="services.review.branches:branches", right="read", answer="items")
-    def branches(self) -> list[Branch]:
-        """Return the open branches that this handle sees, oldest first."""
+    @operation("GET /memory/branches", by="services.review.branches:branches", right="read")
+    def branches(self, *, closed: bool = False, offset: int = 0, limit: int | None = 50) -> BranchPage:
+        """Return the open branches that this handle sees, oldest first.
+
+        With ``closed``, those that were discarded or expired follow, newest first. A ``limit`` of None returns all.
+        """
 
     @operation("GET /memory/branches/{name}", by="services.review.branches:branch_changes", right="read")
-    def branch_changes(self, name: str) -> BranchDiff:
-        """Return each change of a branch: the memory there, on main now, and on main when the branch changed it.
+    def branch_changes(self, name: str, *, offset: int = 0, limit: int | None = 50) -> BranchDiff:
+        """Return the changes of a branch: the memory there, on main now, and on main when the branch changed it.
 
-        A ``conflict`` is what main has changed as well.
+        A ``conflict`` is what main has changed as well; conflicts come first. A ``limit`` of None returns all.
         """
 
     @operation("POST /memory/branches/{name}/merge", by="services.review.branches:merge_branch", right="propose")

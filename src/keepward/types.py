@@ -518,6 +518,9 @@ PARAMETERS: Mapping[str, Any] = {
     ],
     "reject_many.reason": ParsedReasonText,
     **{f"{name}.name": BranchName for name in ("create_branch", "branch_changes", "merge_branch", "discard_branch")},
+    "branches.closed": _described(bool, "List the branches that were discarded or expired too."),
+    "branches.offset": Annotated[int, Meta(description="Number of branches to skip.", ge=0, le=2**31)],
+    "branch_changes.offset": Annotated[int, Meta(description="Number of changes to skip.", ge=0, le=2**31)],
     "create_branch.reason": Annotated[str, Meta(description="What it is for.", max_length=900)],
     "create_branch.expires": _described(Ttl, "How long it is open, such as `30d`. Default: as long as a proposal."),
     "merge_branch.take": _described(

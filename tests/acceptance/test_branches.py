@@ -616,3 +616,79 @@ def test_two_processes_write_main_and_a_branch(place_of: Callable[[str], Path | 
         assert sum("of try-x" in text for text in texts(main.branch(BRANCH))) == 20
         assert len(main.merge_branch(BRANCH).landed) == 20
         assert main.verify().ok
+
+
+def states(memory: Memory) -> list[tuple[str, str, int, int]]:
+    return [(each.name, each.state, each.changes, each.merged) for each in memory.branches(closed=True)]
+
+
+def test_a_list_of_branches_says_what_became_of_each(main: Memory, agent: Memory, clock: Clock) -> None:
+    work(main, agent).remember(INJECTED)
+    main.merge_branch(BRANCH)
+    assert states(main) == [(BRANCH, "open", 1, 4)]
+    main.approve(main.pending()[0].id)
+    main.merge_branch(BRANCH)
+    assert states(main) == [(BRANCH, "merged", 0, 5)]
+    main.create_branch("draft")
+    agent.branch("draft").remember("The till jams on Mondays")
+    clock.move(days=1)
+    main.discard_branch("draft")
+    assert states(main) == [(BRANCH, "merged", 0, 5), ("draft", "discarded", 1, 0)]
+    assert [each.closed_at for each in main.branches(closed=True)] == [None, clock.now()]
+    clock.move(days=1)
+    main.create_branch("draft")
+    agent.branch("draft").remember("The lamp is green")
+    clock.move(days=31)
+    assert states(main) == [
+        ("draft", "expired", 1, 0),
+        (BRANCH, "merged", 0, 5),
+        ("draft", "discarded", 1, 0),
+    ]
+    assert main.branches() == []
+
+
+def test_a_list_of_branches_comes_in_pages(main: Memory, clock: Clock) -> None:
+    for name in ("one", "two", "three"):
+        clock.move(minutes=1)
+        main.create_branch(name)
+    main.discard_branch("one")
+    first, second = main.branches(closed=True, limit=2), main.branches(closed=True, offset=2, limit=2)
+    assert [each.name for each in (*first, *second)] == [BRANCH, "two", "three", "one"]
+    assert (first.total, second.total, second.offset, main.branches().total) == (4, 4, 2, 3)
+
+
+def test_changes_of_a_branch_come_in_pages_with_conflicts_first(main: Memory, agent: Memory) -> None:
+    work(main, agent)
+    agent.revise(named(main, "office"), "The office closes at eight in the evening")
+    whole = main.branch_changes(BRANCH, limit=None)
+    assert [each.op for each in whole.changes] == ["removed", "changed", "changed", "added"]
+    assert [each.conflict for each in whole.changes] == [True, False, False, False]
+    assert (whole.total, whole.counts) == (4, {"added": 1, "changed": 2, "conflicts": 1, "removed": 1})
+    page = main.branch_changes(BRANCH, offset=1, limit=2)
+    assert page.changes == whole.changes[1:3]
+    assert (page.total, page.counts, page.offset) == (4, whole.counts, 1)
+
+
+def test_a_branch_of_another_scope_with_the_same_name_is_left_alone(main: Memory) -> None:
+    for user in ("ana", "ben"):
+        main.user(user).create_branch("draft")
+        main.user(user).branch("draft").remember(f"{user} likes tea")
+    main.user("ana").discard_branch("draft")
+    assert [(each.scope, each.state) for each in main.branches(closed=True)] == [
+        ("/", "open"),
+        ("/users/ben", "open"),
+        ("/users/ana", "discarded"),
+    ]
+    assert texts(main.user("ben").branch("draft"))[-1] == "ben likes tea"
+
+
+def test_what_main_has_changed_back_is_no_conflict(main: Memory, agent: Memory) -> None:
+    work(main, agent)
+    merged = main.merge_branch(BRANCH)
+    for commit in (merged.receipt, *reversed(merged.commits)):
+        main.rollback(commit)
+    assert texts(main) == MAIN
+    assert states(main) == [(BRANCH, "open", 4, 0)]
+    again = main.merge_branch(BRANCH)
+    assert (len(again.landed), again.conflicts) == (4, ())
+    assert texts(main) == CHANGED

@@ -23,6 +23,7 @@ LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "receipts": ((), {}),
     "merge_candidates": ((), {}),
     "diff": ((0,), {}),
+    "branches": ((), {}),
 }
 
 

@@ -25,12 +25,19 @@ _RESULTS = ("landed", "waiting", "refused", "dropped")
 @command(
     argument("create|list|diff|merge|discard", "What to do.", "action"),
     argument("NAME", "Name of the branch.", "name", required=False),
+    option("--closed", "Show the discarded and expired ones too; goes with list.", name="closed"),
     option("--reason", "What it is for; goes with create.", "TEXT"),
     option("--expires", "Time until it expires, such as 30d; goes with create.", "DURATION"),
     option("--take", "Decide a conflict in a merge: ID=branch or ID=main. Repeatable.", "ID=SIDE", multiple=True),
 )
 def branch(
-    call: CommandContext, action: str, name: str | None, reason: str | None, expires: str | None, take: tuple[str, ...]
+    call: CommandContext,
+    action: str,
+    name: str | None,
+    closed: bool,
+    reason: str | None,
+    expires: str | None,
+    take: tuple[str, ...],
 ) -> CommandResult:
     """Try changes and leave main as it is: make, list, compare, merge or discard branches of memory.
 
@@ -42,12 +49,15 @@ def branch(
         raise InvalidInput("branch create, diff, merge and discard take a NAME; list takes none")
     if action != "create" and (reason is not None or expires is not None):
         raise InvalidInput("--reason and --expires go with `branch create`")
+    if action != "list" and closed:
+        raise InvalidInput("--closed goes with `branch list`")
     if action != "merge" and take:
         raise InvalidInput("--take goes with `branch merge`")
     memory = call.memory("propose" if action in {"create", "list", "diff"} else "decide")
     if action == "list" or name is None:
-        found = memory.branches()
-        return CommandResult({"items": to_json(found), "count": len(found)}, hidden=("count",))
+        found = memory.branches(closed=closed, limit=None)
+        data = {"items": to_json(found.items), "count": len(found)}
+        return CommandResult(data, hidden=("count", "base"))
     if action == "create":
         made = memory.create_branch(name, reason=reason or "", expires=expires)
         return CommandResult(to_json(made), messages=(f"work on it with --branch {name}",))
@@ -56,7 +66,7 @@ def branch(
         undo = f"undo it with `keepward rollback {receipt.id}`"
         return CommandResult({"name": name, "receipt": receipt.id}, messages=(undo,))
     if action == "diff":
-        return CommandResult(to_json(memory.branch_changes(name)), _show_changes)
+        return CommandResult(to_json(memory.branch_changes(name, limit=None)), _show_changes)
     merged = memory.merge_branch(name, take=_sides(take))
     messages = []
     if merged.waiting:

@@ -22,6 +22,7 @@ import msgspec
 from keepward.api import OPERATIONS
 from keepward.client.transport import ResponseBody, Transport, read_result, response_body
 from keepward.core.blob import Blob, parse_ref, ref_of
+from keepward.core.branch import BranchDiff, BranchPage
 from keepward.core.change import UNSET, Change, Insert, Revert, operation
 from keepward.core.journal import CommitPage, Differences, Rollback, Verification
 from keepward.core.json_form import to_json
@@ -153,6 +154,16 @@ def _diff(operation: Operation, args: Mapping[str, Any], transport: Transport) -
     return read_result(Differences, {**answers[0], "items": items})
 
 
+def _branches(operation: Operation, args: Mapping[str, Any], transport: Transport) -> BranchPage:
+    items, answers = _pages(operation, args, transport)
+    return read_result(BranchPage, {**answers[0], "items": items})
+
+
+def _branch_changes(operation: Operation, args: Mapping[str, Any], transport: Transport) -> BranchDiff:
+    changes, answers = _pages(operation, args, transport, "changes")
+    return read_result(BranchDiff, {**answers[0], "changes": changes})
+
+
 def _pages(
     operation: Operation, args: Mapping[str, Any], transport: Transport, key: str = "items", *, repeats: bool = True
 ) -> tuple[list[Any], list[ResponseBody]]:
@@ -162,7 +173,7 @@ def _pages(
         limit = args.get("limit", operation.signature.parameters["limit"].default)
     params, query, size = arguments_of(operation, args), dict[str, Any](), MAX_PAGE_SIZE
     # What leads to the next page: an argument, or a cursor.
-    onward = {"pending": "offset", "diff": "offset", "log": "before"}.get(operation.name)
+    onward = "before" if operation.name == "log" else "offset" if operation.name in _BY_OFFSET else None
     if operation.name == "log":
         size = _MAX_COMMITS_PER_PAGE
     # The size stays the same, so that pages are contiguous.
@@ -296,12 +307,16 @@ def _read_blob(operation: Operation, args: Mapping[str, Any], transport: Transpo
 
 
 #: Operations that need several requests or a special one.
+#: Lists whose next page is named by the number of items before it.
+_BY_OFFSET = frozenset({"pending", "diff", "branches", "branch_changes"})
 _SPECIAL_OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "recall": _recall,
     "list_memories": _find,
     "log": _log,
     "pending": _pending,
     "diff": _diff,
+    "branches": _branches,
+    "branch_changes": _branch_changes,
     "propose": _propose,
     "remember_many": _remember_many,
     "approve": _approve,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
+
+import msgspec
 
 from keepward.core.commit import Reason
 from keepward.core.memory import Record
-from keepward.core.value import Instant, Value
+from keepward.core.value import Instant, ListResult, Value
 
 #: Which side of a conflict a person chose.
 Side = Literal["branch", "main"]
@@ -26,8 +29,22 @@ class Branch(Value):
     #: The head of the store when it was made.
     base: str
     reason: str = ""
-    #: Number of its changes that the reader may see.
+    #: Number of its changes that the reader may see; of a discarded branch, those that it had at its end.
     changes: int = 0
+    #: Number of those that left it in a merge.
+    merged: int = 0
+    #: ``merged`` if no change is left after a merge. It takes further changes until ``closed_at``.
+    state: Literal["open", "merged", "discarded", "expired"] = "open"
+    #: When it was discarded or expired; None while it takes changes.
+    closed_at: Instant | None = None
+
+
+class BranchPage(ListResult[Branch]):
+    """A page of branches: the open ones, oldest first; then, if asked for, the closed ones, newest first."""
+
+    #: Position of the first item among all, from 0, and their number.
+    offset: int = 0
+    total: int = 0
 
 
 class BranchChange(Value):
@@ -50,10 +67,15 @@ class BranchChange(Value):
 
 
 class BranchDiff(Value):
-    """What a branch changes, in the order of the changes."""
+    """A page of what a branch changes: conflicts first, else in the order of the changes."""
 
     branch: Branch
     changes: tuple[BranchChange, ...]
+    #: Position of the first change among all, from 0, and their number.
+    offset: int = 0
+    total: int = 0
+    #: Numbers of those ``added``, ``changed`` and ``removed``, and of the ``conflicts`` among them.
+    counts: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 class MergedChange(Value):

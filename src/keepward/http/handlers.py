@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keepward.core.branch import BranchDiff, BranchPage
 from keepward.core.change import BOOKKEEPING
 from keepward.core.journal import CommitPage, CommitView, Differences, Rollback
 from keepward.core.json_form import encode_json, to_json
@@ -321,9 +322,14 @@ def rollback(call: OperationCall) -> Response:
 
 def pending(call: OperationCall) -> Response:
     page: ProposalPage = call.run()
-    end = page.offset + len(page)
     items = [_review_fields(call.memory, item) for item in page]
-    return json_response({**asdict(page), "items": items, "next_offset": end if end < page.total else None})
+    return json_response({**asdict(page), "items": items, **_onward(page, len(page))})
+
+
+def _onward(page: ProposalPage | Differences | BranchPage | BranchDiff, shown: int) -> dict[str, int | None]:
+    """Return what leads to the next page: the number of items to skip, null at the end."""
+    end = page.offset + shown
+    return {"next_offset": end if end < page.total else None}
 
 
 def _review_fields(memory: Memory, item: Proposal) -> dict[str, Any]:
@@ -470,8 +476,17 @@ def diff(call: OperationCall) -> Response:
     found: Differences = call.run()
     later = call.given.get("later")
     span = {"from": str(call.given["earlier"]), "to": None if later is None else str(later)}
-    end = found.offset + len(found)
-    return json_response({**asdict(found), **span, "next_offset": end if end < found.total else None})
+    return json_response({**asdict(found), **span, **_onward(found, len(found))})
+
+
+def branches(call: OperationCall) -> Response:
+    page: BranchPage = call.run()
+    return json_response({**asdict(page), **_onward(page, len(page))})
+
+
+def branch_changes(call: OperationCall) -> Response:
+    found: BranchDiff = call.run()
+    return json_response({**asdict(found), **_onward(found, len(found.changes))})
 
 
 doctor = json_endpoint(lambda _, checks: {"ok": all(check.ok for check in checks)})

@@ -293,6 +293,8 @@ ROUTE_SPECS: Mapping[str, RouteSpec] = {
     "approve_many": RouteSpec(answer=handlers.approve_many, model=schemas.Approved),
     "reject_many": RouteSpec(answer=handlers.reject_many, model=schemas.RejectedMany),
     "notices": RouteSpec(model=page_of(Proposal, "Notices")),
+    "branches": RouteSpec(answer=handlers.branches, model=schemas.Branches),
+    "branch_changes": RouteSpec(answer=handlers.branch_changes, model=schemas.BranchChanges),
     "tokens": RouteSpec(answer=handlers.tokens, model=page_of(schemas.ShownToken, "Tokens")),
     "create_token": RouteSpec(answer=handlers.create_token, model=schemas.IssuedToken),
     "settings": RouteSpec(answer=settings.settings, model=schemas.SettingsInForce),

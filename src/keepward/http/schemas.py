@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from keepward.core.branch import BranchDiff, BranchPage
 from keepward.core.commit import Reason
 from keepward.core.compiled import Explanation
 from keepward.core.journal import Erased, Fault, Rollback
@@ -115,6 +116,18 @@ class Proposals(Data):
     total: int
     counts: dict[str, dict[str, int]]
     oldest_at: Instant | None
+    next_offset: int | None
+
+
+class Branches(BranchPage):
+    """A page of branches: the open ones, oldest first; then the closed ones, newest first."""
+
+    next_offset: int | None
+
+
+class BranchChanges(BranchDiff):
+    """A page of what a branch changes, conflicts first; `counts` is of all."""
+
     next_offset: int | None
 
 

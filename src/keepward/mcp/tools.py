@@ -256,7 +256,7 @@ def status(memory: LocalHandle) -> ToolAnswer:
 @tool(reads=True)
 def branch_changes(memory: LocalHandle) -> ToolAnswer:
     """Show what the branch that you work on changes of main, and what main has changed as well."""
-    found = memory.branch_changes(_own_branch(memory))
+    found = memory.branch_changes(_own_branch(memory), limit=None)
     rows = [_change_data(each) for each in found.changes]
     lines = [f"branch {found.branch.name}: {pluralize(len(rows), 'change', 'changes')}"]
     for row in rows:

@@ -379,6 +379,11 @@ class ListReads(Snapshot):
         rows = self._run("on_branch", tenant, path=path, low=f"{path}/", high=f"{path}0", active=int(active))
         return [name for (name,) in rows]
 
+    def first_and_newest(self, tenant: str, ids: Iterable[str]) -> dict[str, tuple[int, int, str]]:
+        """Return, by id, the first and the newest commit of each of these memories, and the kind of the newest."""
+        rows = self._run("first_and_newest", tenant, ids=json_array(ids))
+        return {name: (first, newest, kind) for name, first, newest, kind in rows}
+
     def scopes_below(
         self, tenant: str, scope: str, now: datetime, *, include_sensitive: bool, limit: int
     ) -> tuple[dict[str, int], bool]:

@@ -571,6 +571,13 @@ SELECT DISTINCT scope FROM listed WHERE tenant = :tenant ORDER BY scope;
 SELECT id FROM listed WHERE tenant = :tenant AND (scope = :path OR (scope >= :low AND scope < :high))
    AND (:active = 0 OR status = 'active') ORDER BY arrival;
 
+-- first_and_newest --
+-- The first and the newest commit of each of these memories, and the kind of the newest.
+SELECT r.id, r.arrival / 1048576, c.seq, c.kind FROM records r
+  JOIN events e ON e.tenant = r.tenant AND e.memory_id = r.id AND e.version = r.version
+  JOIN commits c ON c.tenant = e.tenant AND c.seq = e.seq
+ WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
+
 -- in_scopes --
 -- Fragment: whether the newest version of a memory is in some scopes.
 (r.scope IN (SELECT value FROM json_each(:scopes)) OR (r.scope >= :low AND r.scope < :high)

@@ -8,14 +8,15 @@ and only a person decides on it. What landed leaves the branch in a commit of it
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from keepward.core.branch import Branch, BranchChange, BranchDiff, BranchMerge, MergedChange, Side
+from keepward.core.branch import Branch, BranchChange, BranchDiff, BranchMerge, BranchPage, MergedChange, Side
 from keepward.core.change import (
     Append,
     Archive,
@@ -120,14 +121,23 @@ def create_branch(
     return _described(context, record)
 
 
-def branches(context: RequestContext, /) -> list[Branch]:
-    """Return the open branches that the handle sees, oldest first."""
+def branches(
+    context: RequestContext, /, *, closed: bool = False, offset: int = 0, limit: int | None = 50
+) -> BranchPage:
+    """Return a page of the branches that the handle sees: the open ones, and with ``closed`` the others after them."""
     now, reader = context.clock.now(), VisibleReader(_on_main(context))
-    return [
-        _described(context, record)
-        for record in _registry(context)
-        if record.is_live(now) and reader.can_see(main_scope(record.scope))
+    visible = [
+        record
+        for record in _registry(context, active=not closed)
+        # An erased one has no name.
+        if record.key is not None and reader.can_see(main_scope(record.scope))
     ]
+    listed = [record for record in visible if record.is_live(now)]
+    if closed:
+        ended = [record for record in visible if not record.is_live(now)]
+        listed += sorted(ended, key=lambda record: _closed_at(record, now) or now, reverse=True)
+    shown = listed[offset : None if limit is None else offset + limit]
+    return BranchPage(items=tuple(_described(context, record) for record in shown), offset=offset, total=len(listed))
 
 
 def discard_branch(context: RequestContext, /, name: str) -> Receipt:
@@ -165,10 +175,11 @@ def _check_may_write(context: RequestContext) -> None:
         raise Unauthorised("a branch takes an actor who may propose, such as an agent or the owner")
 
 
-def _registry(context: RequestContext) -> Sequence[Record]:
-    """Return the active records of the branches of the tenant, oldest first; some may have expired."""
+def _registry(context: RequestContext, *, active: bool = True) -> Sequence[Record]:
+    """Return the records of the branches of the tenant, oldest first: the active ones, of which some may have expired,
+    or all."""
     store, tenant = context.store, context.tenant
-    ids = store.ids_on_branch(tenant, REGISTRY, active=True)
+    ids = store.ids_on_branch(tenant, REGISTRY, active=active)
     found = {record.id: record for record in store.records(tenant, ids).records} if ids else {}
     return [found[name] for name in ids if name in found]
 
@@ -214,16 +225,38 @@ def _record_of(there: RequestContext) -> Record:
     return state.record
 
 
+def _closed_at(record: Record, now: datetime) -> datetime | None:
+    """Return when a branch was discarded or expired; None if it is open."""
+    if record.is_live(now):
+        return None
+    return record.expires_at if record.status is Status.ACTIVE else record.updated_at
+
+
 def _described(context: RequestContext, record: Record) -> Branch:
-    name = record.key or ""
+    name, root = record.key or "", main_scope(record.scope)
     there = dataclasses.replace(context, scope=branch_scope(name, context.scope))
-    reader = VisibleReader(there)
-    root = main_scope(record.scope)
-    count = sum(
-        reader.can_see(each.scope) and is_within_scope(main_scope(each.scope), root)
+    reader, is_active = VisibleReader(there), record.status is Status.ACTIVE
+    there_now = [
+        each
         for each in branch_records(there)
-        if _is_change(context, each)
+        if reader.can_see(each.scope) and is_within_scope(main_scope(each.scope), root)
+    ]
+    commits = context.store.first_and_newest(context.tenant, [record.id, *(each.id for each in there_now)])
+    made, last, kind = commits[record.id]
+    # Another branch may have had the name before, or have it now.
+    own = [each for each in there_now if made < commits[each.id][0] and (is_active or commits[each.id][0] <= last)]
+    retired = [commits[each.id] for each in own if each.status is Status.RETIRED and each.branched_from is None]
+    merged = sum(newest_kind == "merge" for _, _, newest_kind in retired)
+    # What a branch had at its end was retired with it.
+    changes = (
+        sum(_is_change(context, each) for each in own) if is_active else sum(newest == last for _, newest, _ in retired)
     )
+    closed_at = _closed_at(record, context.clock.now())
+    state: Literal["open", "merged", "discarded", "expired"] = "open"
+    if merged and not changes:
+        state = "merged"
+    elif closed_at is not None:
+        state = "discarded" if kind == "discard" else "expired"
     return Branch(
         name=name,
         scope=root,
@@ -232,25 +265,36 @@ def _described(context: RequestContext, record: Record) -> Branch:
         expires_at=record.expires_at,
         base=str(record.metadata.get("base", "")),
         reason=record.text,
-        changes=count,
+        changes=changes,
+        merged=merged,
+        state=state,
+        closed_at=closed_at,
     )
 
 
 # --- differences
 
 
-def branch_changes(context: RequestContext, /, name: str) -> BranchDiff:
-    """Return what a branch changes of what the handle sees."""
+def branch_changes(context: RequestContext, /, name: str, *, offset: int = 0, limit: int | None = 50) -> BranchDiff:
+    """Return a page of what a branch changes of what the handle sees, conflicts first."""
     there = _at_branch(context, name)
     reader = VisibleReader(there)
-    changes = _changes(there)
+    listed = sorted(_changes(there), key=lambda each: not each.conflict)
+    counts = Counter(each.op for each in listed) + Counter(conflicts=sum(each.conflict for each in listed))
+    changes = listed[offset : None if limit is None else offset + limit]
     record_read(there, [side for each in changes for side in (each.branch, each.main) if side is not None])
     filtered = filter_output([each.branch for each in changes])
     shown = [
         replace(_readable(reader, each), instructs=result.drop is not None)
         for each, result in zip(changes, filtered, strict=True)
     ]
-    return BranchDiff(branch=_described(context, _record_of(there)), changes=tuple(shown))
+    return BranchDiff(
+        branch=_described(context, _record_of(there)),
+        changes=tuple(shown),
+        offset=offset,
+        total=len(listed),
+        counts=dict(sorted(counts.items())),
+    )
 
 
 def _is_change(context: RequestContext, record: Record) -> bool:
@@ -297,7 +341,12 @@ def _changes(there: RequestContext) -> list[BranchChange]:
                 main=current,
                 conflict=current is None
                 or base is None
-                or not (is_unchanged_since(main, current, base.version) or _says_the_same(record, current)),
+                or not (
+                    is_unchanged_since(main, current, base.version)
+                    or _says_the_same(record, current)
+                    # It was changed and changed back, as by the rollback of a merge.
+                    or _says_the_same(base, current)
+                ),
             )
         )
     return found
