@@ -1,6 +1,7 @@
 """Run each adapter on the oldest and the newest release that its extra allows: `python compat.py [EXTRA ...]`.
 
-Every pair gets an environment of its own, which is removed afterwards.
+Every pair gets an environment of its own, which is removed afterwards. On the newest release the page of the adapter
+runs, too, with nothing installed but what it says.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.samples import blocks  # noqa: E402
+
 PROGRAMS = Path(__file__).parent / "frameworks"
 #: The programs of each extra, and what else they import.
 RUNS = {
     "langgraph": ("langmem", ["langmem"]),
     "anthropic": ("anthropic", []),
+    "openai-agents": ("openai_agents", []),
     "agent-framework": ("agent_framework", []),
     "google-adk": ("google_adk", []),
     "llama-index": ("llama_index", []),
@@ -35,18 +41,34 @@ def bounds() -> dict[str, tuple[str, str]]:
     return {name: (match[1], match[2]) for name, match in found.items() if match}
 
 
+def page_of(extra: str) -> tuple[list[str], list[str]]:
+    """Return what the page of an adapter installs besides its extra, and its programs."""
+    page = (ROOT / "docs" / "howto" / "frameworks" / f"{extra}.md").read_text("utf-8")
+    installed = [word for line in re.findall(r"^pip install (.*)$", page, re.MULTILINE) for word in line.split()]
+    return [word for word in installed if not word.startswith("'keepward[")], blocks("python", page)
+
+
 def fault_of(extra: str, wanted: str) -> str:
     """Return why a program does not run with a release; empty if it does."""
     name, more = RUNS[extra]
+    further, programs = page_of(extra)
     with tempfile.TemporaryDirectory() as folder:
         python = str(Path(folder) / "venv" / "bin" / "python")
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         env = {**os.environ, "HOME": folder, "KEEPWARD_EMBEDDER": "none", "PYTHONPATH": str(PROGRAMS)}
         env |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "OTEL_SDK_DISABLED": "true"}
         program = str(PROGRAMS / f"run_{name}.py")
+        newest = "==" not in wanted
         for command in (
             [sys.executable, "-m", "venv", str(Path(folder) / "venv")],
-            [*pip, f"keepward[{extra}] @ {ROOT.as_uri()}", wanted, *more],
+            [*pip, f"keepward[{extra}] @ {ROOT.as_uri()}", wanted, *(further if newest else [])],
+            # Each program of the page has a store of its own.
+            *(
+                [python, "-c", f"import os; os.makedirs('{n}'); os.chdir('{n}')\n{text}"]
+                for n, text in enumerate(programs)
+                if newest
+            ),
+            *([[*pip, wanted, *more]] if more else []),
             [python, program, "remember"],
             [python, program, "recall"],
         ):

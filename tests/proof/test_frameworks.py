@@ -152,6 +152,7 @@ def test_framework_tests_pass_except_the_listed_ones(tmp_path, capsys, name):
 #: Programs that run a framework whose model answers from a script: what one process keeps, the next one finds.
 RUNS = (
     "anthropic",
+    "openai_agents",
     "langmem",
     "deepagents",
     "agent_framework",
