@@ -52,6 +52,7 @@ function commands(showKeys: () => void): Entry[] {
     { title: "What changed this week", run: () => go("/commits?compare=yes") },
     { title: "Show ended memories", run: () => go(listOf({ ended: "1" })) },
     { title: "Retention: how long things are kept", run: () => go("/settings?q=retention"), owner: true },
+    { title: "Make a branch", run: () => go("/branches?new=1"), owner: true },
     { title: "Make a token", run: () => go("/tokens?new=1"), owner: true },
     { title: "Erase somebody or something for good", run: () => go("/erase"), owner: true },
     { title: "Show the keys", run: showKeys },
@@ -72,6 +73,7 @@ function useGroups(text: string, showKeys: () => void): Group[] {
   const memories = useGet(sought ? "/memory/items" : null, {
     params: { query: { below: true, text: sought, limit: OFFERED } },
   }).data?.items;
+  const branches = useGet(sought ? "/memory/branches" : null).data?.items;
   const has = (title: string) => title.toLowerCase().includes(text.toLowerCase());
   const screen = (each: (typeof screens)[number]): Entry => ({
     title: each.title,
@@ -115,6 +117,13 @@ function useGroups(text: string, showKeys: () => void): Group[] {
     {
       title: named.isWhole ? "People and sources" : `People and sources, ${named.rest}`,
       entries: named.shown.map(([name, note]) => ({ title: name, note, run: () => go(aboutOf(name)) })),
+    },
+    {
+      title: "Branches",
+      entries: (branches?.shown ?? [])
+        .filter((branch) => has(branch.name))
+        .slice(0, OFFERED)
+        .map(({ name }) => ({ title: name, run: () => go(`/branches?${new URLSearchParams({ name })}`) })),
     },
     ...groups,
     {

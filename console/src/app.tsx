@@ -143,6 +143,7 @@ function Navigation({ onHelp, onMenu }: { onHelp: () => void; onMenu: () => void
   const who = session.value;
   const users = useGet("/memory/users").data?.items.length;
   const projects = useGet("/memory/projects").data?.items.length;
+  const branches = useGet("/memory/branches").data?.items.total;
   return (
     <nav class={open ? "nav open" : "nav"} aria-label="Console">
       <div class="top">
@@ -167,7 +168,9 @@ function Navigation({ onHelp, onMenu }: { onHelp: () => void; onMenu: () => void
                 onPointerEnter={() => void each.component.preload().catch(() => undefined)}
               >
                 {each.title}
-                <span class="count">{each.count?.({ status: state, users, projects })?.toLocaleString()}</span>
+                <span class="count">
+                  {each.count?.({ status: state, users, projects, branches })?.toLocaleString()}
+                </span>
               </Link>
             </li>
           ))}

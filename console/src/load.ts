@@ -46,6 +46,8 @@ interface Parts {
   "/memory/receipts": Labelled<"/memory/receipts", "items">;
   "/memory/search": Labelled<"/memory/search", "hits">;
   "/memory/contradictions": Labelled<"/memory/contradictions", "items", "total">;
+  "/memory/branches": Labelled<"/memory/branches", "items", "total">;
+  "/memory/branches/{name}": Labelled<"/memory/branches/{name}", "changes", "total">;
   "/memory/sources": Labelled<"/memory/sources", "actors" | "sources" | "references" | "sessions", "more">;
   "/memory/activity": Labelled<"/memory/activity", "series", "more">;
   "/memory/news": Omit<Schemas["News"], Happened> & Record<Happened, Listed<Schemas["Happening"]>>;
@@ -70,6 +72,8 @@ const LABELS: { [P in keyof Parts]: (answer: Sent<P>) => Parts[P] } = {
     ...rest,
     items: new Listed(items, rest.is_partial ? undefined : total),
   }),
+  "/memory/branches": ({ items, total, ...rest }) => ({ ...rest, items: new Listed(items, total) }),
+  "/memory/branches/{name}": ({ changes, total, ...rest }) => ({ ...rest, changes: new Listed(changes, total) }),
   "/memory/sources": ({ actors, sources, references, sessions, more, ...rest }) => ({
     ...rest,
     actors: besides(actors, more["actors"]),

@@ -8,6 +8,7 @@ export interface Numbers {
   status: Schemas["StatusReport"] | null;
   users: number | undefined;
   projects: number | undefined;
+  branches: number | undefined;
 }
 
 export interface Screen {
@@ -91,6 +92,14 @@ export const screens: readonly Screen[] = [
     key: "o",
     group: 2,
     component: lazy("Commits", () => import("./screens/Commits").then((code) => code.Commits)),
+  },
+  {
+    path: "/branches",
+    title: "Branches",
+    key: "b",
+    group: 2,
+    component: lazy("Branches", () => import("./screens/Branches").then((code) => code.Branches)),
+    count: ({ branches }) => branches,
   },
   {
     path: "/context",

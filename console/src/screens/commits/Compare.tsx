@@ -9,7 +9,7 @@ import { useGet } from "../../load";
 import { Button } from "../../parts/Button";
 import { Chip } from "../../parts/Chip";
 import { Damage } from "../../parts/Damage";
-import { Differences, type Differing } from "../../parts/Differences";
+import { Differences, PagedDifferences, SHOWN, type Differing } from "../../parts/Differences";
 import { Page } from "../../parts/Page";
 import { Empty, Shown } from "../../parts/States";
 import { Typed } from "../../parts/Typed";
@@ -17,8 +17,6 @@ import { daysAgo, localDay, SPANS, WEEK } from "./spans";
 
 // What the store itself changes while a memory is used; its words stay as they are.
 const UPKEEP = new Set(["importance", "base_importance", "reinforced_at", "uses", "last_used"]);
-// Differences that are read at once.
-const SHOWN = 100;
 
 /** What a commit changed, with changes of importance and uses apart. */
 export function Compared({ items, label }: { items: readonly Differing[]; label: string }) {
@@ -72,27 +70,12 @@ interface Span {
   later: string | undefined;
 }
 
-/** The first differences of a page, and what reads the ones after them. */
+/** The differences between two places of the list of a span. */
 function Pages({ span, from, to, label }: { span: Span; from: number; to: number; label: string }) {
-  const [more, setMore] = useState(false);
-  const end = Math.min(to, from + SHOWN);
-  const query = { ...span, offset: from, limit: SHOWN };
-  const found = useGet(end > from ? "/memory/diff" : null, { params: { query } });
-  if (end <= from) return null;
-  const left = to - end;
-  return (
-    <>
-      <Shown of={found} rows={4}>
-        {(data) => <Differences items={data.items.slice(0, end - from)} label={label} />}
-      </Shown>
-      {left > 0 && !more ? (
-        <Button onClick={() => setMore(true)}>
-          Show {Math.min(left, SHOWN).toLocaleString()} of {left.toLocaleString()} more
-        </Button>
-      ) : null}
-      {left > 0 && more ? <Pages span={span} from={end} to={to} label={`${label}, from ${end + 1}`} /> : null}
-    </>
-  );
+  const useRead = (offset: number, limit: number) =>
+    useGet("/memory/diff", { params: { query: { ...span, offset, limit } } });
+  if (to <= from) return null;
+  return <PagedDifferences useRead={useRead} itemsOf={(data) => data.items} from={from} to={to} label={label} />;
 }
 
 /** Differences in importance and uses, read when somebody asks for them. */

@@ -91,7 +91,8 @@ function Words({ step, spans }: { step: Step; spans: readonly Span[] }) {
   );
 }
 
-function Fields({ step }: { step: Step }) {
+/** Fields of a step that differ, without its words. */
+export function Fields({ step }: { step: Step }) {
   const others = changed(step).filter((each) => each.field !== "text" && meant(each, step));
   if (!others.length) return null;
   return (
