@@ -8,6 +8,7 @@ import { useGet } from "../load";
 import { mayChange } from "../session";
 import { status } from "../status";
 import { Button } from "../parts/Button";
+import { CommitLink } from "../parts/CommitLink";
 import { Command } from "../parts/Command";
 import { Page } from "../parts/Page";
 import { ReceiptLink } from "../parts/Receipt";
@@ -187,19 +188,19 @@ function MemoryTests() {
       <h2>Memory tests</h2>
       <p class="line">
         <b class={run.failed ? "bad" : "good"}>
-          {run.passed} passed, {run.failed} failed
+          {run.passed.toLocaleString()} passed, {run.failed.toLocaleString()} failed
         </b>
         <span class="soft">
-          {run.label ? <>{run.label} </> : null}at commit {run.head.split(":")[0]}, <Time at={run.at} short /> by{" "}
+          {run.label ? <>{seen(run.label)} </> : null}at <CommitLink of={run.head} />, <Time at={run.at} short /> by{" "}
           <Who name={run.by} />
         </span>
       </p>
       {run.failing.length ? (
         <ul>
           {run.failing.map((name) => (
-            <li key={name}>{name}</li>
+            <li key={name}>{seen(name)}</li>
           ))}
-          {unnamed ? <li>and {unnamed} more</li> : null}
+          {unnamed ? <li>and {unnamed.toLocaleString()} more</li> : null}
         </ul>
       ) : null}
       <p class="soft small">They run in a terminal, now or on a past state.</p>
