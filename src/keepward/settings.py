@@ -31,6 +31,7 @@ from msgspec.structs import replace
 
 from keepward import durable, folders
 from keepward.core.json_form import to_json
+from keepward.core.linear_patterns import has_re2
 from keepward.core.policy import EthicsRule, Policy, plain_setting
 from keepward.core.query import PURPOSES
 from keepward.core.value import Data, duration_text, is_too_deep, parse_duration, suggestion
@@ -498,6 +499,8 @@ def _convert_type(kind: Any, value: Any, name_parts: tuple[str, ...]) -> Any:
 
 
 def _check_pattern(pattern: str, name_parts: tuple[str, ...]) -> None:
+    if not has_re2():
+        raise _invalid_setting(name_parts, "a pattern of your own needs the package google-re2, which is not installed")
     import re2
 
     options = re2.Options()

@@ -11,6 +11,7 @@ from typing import Any
 from keepward import deadline
 from keepward.core.journal import Check, Fault, Verification
 from keepward.core.json_form import to_json
+from keepward.core.linear_patterns import has_re2, rules_off
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
 from keepward.core.value import format_time, pluralize
@@ -246,6 +247,14 @@ def _checks(context: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
         f"{queue['expired']} expired undecided: `keepward pending --state expired`",
         "run `keepward pending`, then approve or reject",
     )
+    if not has_re2():
+        off = ", ".join(rules_off())
+        yield check(
+            "detection",
+            not off,
+            f"the package google-re2 is not installed; these rules find less or nothing: {off}",
+            "install google-re2, or use a Python that it has a wheel for",
+        )
     over = [name for name, block in facts["blocks"].items() if block["tokens"] > block["budget"]]
     yield check(
         "blocks",

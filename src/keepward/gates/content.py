@@ -25,9 +25,11 @@ from msgspec.structs import replace
 
 from keepward.core.change import TEXT_CHANGES, Append
 from keepward.core.commit import Reason
+from keepward.core.linear_patterns import has_re2
 from keepward.core.memory import Kind, Record, Sensitivity, Stability, Tier
 from keepward.core.policy import Policy
 from keepward.core.principals import ActorKind, Trust
+from keepward.errors import InvalidInput
 from keepward.gates.detectors import injection as injection_detector
 from keepward.gates.detectors import noise as noise_detector
 from keepward.gates.detectors import pii as pii_detector
@@ -254,6 +256,9 @@ def likely_injection_counts(record: Record) -> bool:
 
 @lru_cache(maxsize=256)
 def _compile_owner_rule(pattern: str) -> Any:
+    if not has_re2():
+        # Nothing was measured of it, and a rule that is not applied must not look as if it were.
+        raise InvalidInput("policy.memory_ethics: a rule of your own needs the package google-re2; install it")
     import re2
 
     return re2.compile(f"(?i){pattern}")

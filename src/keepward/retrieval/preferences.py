@@ -6,6 +6,7 @@ Late imports: few texts need it.
 from functools import cache
 from typing import Any, Final
 
+from keepward.core.linear_patterns import compile_str
 from keepward.core.patterns import lazy_regex
 from keepward.retrieval.tokenizer import analyse, is_gram
 
@@ -46,17 +47,17 @@ _LIKING: Final = lazy_regex(
 )
 
 
-@cache
-def _pattern() -> Any:
-    import re2
-
-    options = re2.Options()
-    options.case_sensitive = False
-    options.never_capture = True
+def preference_pattern() -> str:
+    """Return the pattern of a preference or a standing instruction."""
     # For RE2 a word ends at any non-ASCII letter, so the pattern spells out the ends.
     start = r"(?:^|[.!?;:,\n])\s*(?:(?:please|and|so|but|also),?\s+){0,2}"
     anywhere = rf"(?:^|[^\pL\pN])(?:{'|'.join(_ANYWHERE)})(?:$|[^\pL\pN])"
-    return re2.compile(rf"{anywhere}|{start}(?:{'|'.join(_OPENING)})(?:$|[^\pL\pN])", options)
+    return rf"(?i){anywhere}|{start}(?:{'|'.join(_OPENING)})(?:$|[^\pL\pN])"
+
+
+@cache
+def _pattern() -> Any:
+    return compile_str(preference_pattern())
 
 
 def states_preference(text: str) -> bool:

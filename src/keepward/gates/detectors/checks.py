@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from keepward.core.linear_patterns import compile_str
 from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors.matcher import Check
 from keepward.gates.detectors.normalize import Text
@@ -23,13 +24,14 @@ from keepward.gates.detectors.tables import read, words
 Span = tuple[int, int] | None
 
 
+def values_pattern(table: str) -> str:
+    """Return the pattern of a complete value that one of the patterns of a table matches."""
+    return "(?i)^(?:" + "|".join(read("values")[table]) + ")$"
+
+
 @functools.cache
 def _values(table: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.never_capture = True
-    return re2.compile("(?i)^(?:" + "|".join(read("values")[table]) + ")$", options)
+    return compile_str(values_pattern(table))
 
 
 def is_placeholder(value: str) -> bool:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from keepward.core.linear_patterns import occurs
 from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors.checks import (
     count_digits,
@@ -25,7 +26,7 @@ from keepward.gates.detectors.checks import (
     passphrase,
 )
 from keepward.gates.detectors.matcher import Finding, any_literal, finding_at
-from keepward.gates.detectors.normalize import Text, occurs
+from keepward.gates.detectors.normalize import Text
 from keepward.gates.detectors.rules import expand_lists, literals_of
 from keepward.gates.detectors.tables import read, split_entries, words
 

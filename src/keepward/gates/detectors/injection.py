@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from keepward.core.linear_patterns import compile_prefilter, occurs
 from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors.matcher import Certainty, Finding, Rule, finding_at, merge_findings
-from keepward.gates.detectors.normalize import TRACES, Text, compile_prefilter, occurs, tag_text
+from keepward.gates.detectors.normalize import TRACES, Text, tag_text
 from keepward.gates.detectors.rules import any_word, load
 from keepward.gates.detectors.tables import read
 

@@ -1,7 +1,7 @@
 """The engine of the detectors: rules with their literals, one search for many literals, and redaction.
 
 Invariants
-(1) Patterns over user text run on google-re2, so a scan takes time linear in the text.
+(1) Patterns over user text run on google-re2, so a scan takes time linear in the text (``core.linear_patterns``).
 (2) A rule runs only if one of its literals occurs in the text; ordinary text costs one search.
 (3) Spans are half-open, in code points of the original text, whatever form matched.
 (4) After ``MAX_FINDINGS`` findings, one last finding covers the rest of the text, so a flood hides nothing.
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from keepward.core.linear_patterns import escape_literal, literal_set
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.detectors.tables import lazy_property
 
@@ -112,7 +113,7 @@ class RuleSet:
 
     @lazy_property
     def _literals(self) -> Any:
-        return literal_set(self._users, case_sensitive=False)
+        return literal_set(self._users)
 
     def candidates(self, text: Text) -> list[Rule]:
         """Return the rules whose literals occur, in their order."""
@@ -121,7 +122,7 @@ class RuleSet:
         users = list(self._users.values())
         found = self._literals.Match(text.data) if len(text.data) < 1 << 17 else ()
         if not found:
-            # RE2 returns nothing if it runs out of memory; this test always works.
+            # RE2 returns nothing if it runs out of memory or is not installed; this test always works.
             folded = text.text.casefold()
             found = [index for index, literal in enumerate(self._users) if literal.casefold() in folded]
         return [self.rules[number] for number in sorted({number for index in found for number in users[index]})]
@@ -132,21 +133,6 @@ class RuleSet:
             yield from rule.findings(text)
 
 
-def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
-    """Compile literals together; ``Match`` returns the indices of those that occur, in one pass."""
-    import re2
-
-    options = re2.Options()
-    options.case_sensitive = case_sensitive
-    options.max_mem = 64 << 20
-    options.log_errors = False
-    found = re2.Set.SearchSet(options)
-    for literal in literals:
-        found.Add(escape_literal(literal))
-    found.Compile()
-    return found
-
-
 def any_literal(literals: Iterable[str]) -> str:
     """Return a pattern for any of the literals, in any case."""
     begin: list[str] = []
@@ -155,11 +141,6 @@ def any_literal(literals: Iterable[str]) -> str:
         if not begin or not literal.startswith(begin[-1]):
             begin.append(literal)
     return "(?i)(?:" + "|".join(map(escape_literal, begin)) + ")"
-
-
-def escape_literal(literal: str) -> str:
-    """Return the pattern of a literal."""
-    return "".join("\\" + char if char in r"\.+*?()|[]{}^$/-" else char for char in literal)
 
 
 def merge_findings(findings: Iterable[Finding], length: int) -> list[Finding]:

@@ -24,9 +24,10 @@ import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keepward.core.letters import INVISIBLE
+from keepward.core.linear_patterns import compile_bytes, named_groups, occurs
 from keepward.core.patterns import lazy_regex, load_toml
 from keepward.gates.detectors.tables import lazy_property
 
@@ -34,52 +35,6 @@ from keepward.gates.detectors.tables import lazy_property
 _MAX_DECODED_RUNS = 64
 #: Bytes that continue a code point in UTF-8.
 _CONTINUED = bytes(range(0x80, 0xC0))
-
-
-@functools.cache
-def compile_pattern(pattern: str) -> Any:
-    """Compile a pattern over bytes, because re2's conversion of offsets in str is slow. RE2 takes linear time."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 32 << 20
-    return re2.compile(pattern.encode(), options)
-
-
-@functools.cache
-def _groups(pattern: str) -> dict[str, int]:
-    """Return the named groups of a pattern. Cached, because re2 takes longer to make the table than to search."""
-    return {name.decode(): index for name, index in compile_pattern(pattern).groupindex.items()}
-
-
-def compile_prefilter(patterns: Sequence[str]) -> Any:
-    """Compile patterns together; ``Match`` returns the indices of those that occur, or None (RE2's ``FilteredRE2``).
-
-    One pass searches for strings that a match must contain; then only the remaining patterns run.
-    """
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = 32 << 20
-    found = re2.Filter()
-    for pattern in patterns:
-        found.Add(pattern.encode(), options)
-    found.Compile()
-    return found
-
-
-@functools.cache
-def _compile_occurrence_test(pattern: str) -> Any:
-    """Compile a pattern without captures, which is faster, to test whether it occurs."""
-    return compile_prefilter((pattern,))
-
-
-def occurs(pattern: str, data: bytes) -> bool:
-    """Whether the pattern matches anywhere in UTF-8 text."""
-    return _compile_occurrence_test(pattern).Match(data) is not None
 
 
 class Text:
@@ -184,16 +139,16 @@ class Text:
 
     def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
         """Yield spans of the pattern, or of its group ``v`` if it has one."""
-        group = _groups(pattern).get("v", 0)
-        for match in compile_pattern(pattern).finditer(self.data):
+        group = named_groups(pattern).get("v", 0)
+        for match in compile_bytes(pattern).finditer(self.data):
             start, end = match.span(group)
             if start >= 0:
                 yield self.char_offset(start), self.char_offset(end)
 
     def groups(self, pattern: str) -> Iterator[dict[str, tuple[int, int]]]:
         """Yield for each match the spans of all named groups that took part; ``""`` is the complete match."""
-        names = _groups(pattern)
-        for match in compile_pattern(pattern).finditer(self.data):
+        names = named_groups(pattern)
+        for match in compile_bytes(pattern).finditer(self.data):
             start, end = match.span()
             found = {"": (self.char_offset(start), self.char_offset(end))}
             for name, index in names.items():
@@ -205,7 +160,7 @@ class Text:
     def occurs_before(self, pattern: str, start: int, max_chars: int = 40) -> bool:
         """Whether the pattern occurs in the characters before ``start``."""
         return (
-            compile_pattern(pattern).search(self.text[max(0, start - max_chars) : start].encode("utf-8", "replace"))
+            compile_bytes(pattern).search(self.text[max(0, start - max_chars) : start].encode("utf-8", "replace"))
             is not None
         )
 

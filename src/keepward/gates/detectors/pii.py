@@ -206,6 +206,16 @@ def _other_numbers() -> str:
     return str(tables["before_other_numbers"]).replace("WORDS", names)
 
 
+def context_patterns() -> tuple[str, ...]:
+    """Return the patterns of words before a number."""
+    return _other_numbers(), read("identifiers")["before_versions"], _card_words()
+
+
+@functools.cache
+def _card_words() -> str:
+    return "(?i)(?:" + "|".join(split_entries(read("identifiers")["card_words"])) + ")"
+
+
 def no_version(text: Text, start: int, end: int) -> Span:
     """The words before a number do not say that it is a version or a section."""
     return None if text.occurs_before(read("identifiers")["before_versions"], start, 24) else (start, end)
@@ -289,8 +299,7 @@ def payment_card(text: Text, start: int, end: int) -> Span:
     number = "".join(filter(str.isdigit, content[start:end]))
     if not luhn.is_valid(number) or len(set(number)) == 1:
         return None
-    tables = read("identifiers")
-    is_labelled = text.occurs_before("(?i)(?:" + "|".join(split_entries(tables["card_words"])) + ")", start)
+    is_labelled = text.occurs_before(_card_words(), start)
     issued = _issued(number, "cards") or (is_labelled and _issued(number, "labelled_cards"))
     return (start, end) if issued and (is_labelled or personal(text, start, end)) else None
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from keepward.core.linear_patterns import compile_str, escape_literal
 from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.tables import split_entries
@@ -150,14 +151,15 @@ def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     )
 
 
+def made_up_pattern() -> str:
+    """Return the pattern of a complete value that has only words of placeholders."""
+    words = "|".join(escape_literal(word) for word in split_entries(_WORDS))
+    return rf"(?i)^[^A-Za-z0-9]*(?:(?:{words})[^A-Za-z0-9]*(?:{_COUNT}[^A-Za-z0-9]*)?)+$"
+
+
 @functools.cache
 def _made_up() -> Any:
-    import re2
-
-    options = re2.Options()
-    options.never_capture = True
-    words = "|".join(re2.escape(word) for word in split_entries(_WORDS))
-    return re2.compile(rf"(?i)^[^A-Za-z0-9]*(?:(?:{words})[^A-Za-z0-9]*(?:{_COUNT}[^A-Za-z0-9]*)?)+$", options)
+    return compile_str(made_up_pattern())
 
 
 def has_only_placeholder_words(value: str) -> bool:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from keepward.core.linear_patterns import escape_literal
 from keepward.gates.detectors.checks import check_named
-from keepward.gates.detectors.matcher import Rule, escape_literal
+from keepward.gates.detectors.matcher import Rule
 from keepward.gates.detectors.tables import read, split_entries
 
 

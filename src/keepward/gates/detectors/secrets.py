@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from keepward.core.linear_patterns import compile_prefilter, escape_literal
 from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors import credentials_in_prose, placeholders
 from keepward.gates.detectors.checks import (
@@ -33,8 +34,8 @@ from keepward.gates.detectors.checks import (
     not_example,
     passphrase,
 )
-from keepward.gates.detectors.matcher import Finding, Rule, RuleSet, escape_literal, finding_at, merge_findings
-from keepward.gates.detectors.normalize import TRACES, Text, compile_prefilter
+from keepward.gates.detectors.matcher import Finding, Rule, RuleSet, finding_at, merge_findings
+from keepward.gates.detectors.normalize import TRACES, Text
 from keepward.gates.detectors.rules import any_word, make_rule
 from keepward.gates.detectors.tables import columns, read, split_entries
 
