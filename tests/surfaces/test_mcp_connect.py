@@ -10,10 +10,11 @@ import tomllib
 
 import anyio
 import pytest
+import yaml
 from mcp import Client, StdioServerParameters
 
 from keepward import Actor, Memory, Unauthorised
-from keepward.mcp.connect import CLIENTS, has_program
+from keepward.mcp.connect import CLIENTS, file_of, has_program
 
 #: The user's own file.
 FILES = {
@@ -27,11 +28,13 @@ FILES = {
     "windsurf": ".codeium/windsurf/mcp_config.json",
     "zed": ".config/zed/settings.json",
     "cline": ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+    "goose": ".config/goose/config.yaml",
+    "junie": ".junie/mcp/mcp.json",
 }
-#: Clients whose settings are JSON; the file of Codex is TOML, which only its own command edits.
+#: Clients whose settings are edited; the file of Codex is TOML, which only its own command edits.
 WITH_JSON = [name for name in CLIENTS if name != "codex"]
 #: One client of each form of an entry in JSON.
-FORMS = ("claude", "opencode")
+FORMS = ("claude", "opencode", "goose")
 #: Settings that people have, by the way they are laid out.
 THEIRS = {
     "tabs": '{\n\t"numStartups": 3,\n\t"mcpServers": {\n\t\t"other": {\n\t\t\t"command": "é"\n\t\t}\n\t},\n\t"z": -2.5\n}',
@@ -44,6 +47,8 @@ SNIPPET = "Add this at its end"
 
 def read(path):
     text = path.read_bytes().decode()
+    if path.suffix == ".yaml":
+        return yaml.safe_load(text)
     return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
 
 
@@ -52,13 +57,13 @@ def entry(home, client):
 
 
 def words(found):
-    command = found["command"]
+    command = found.get("command") or found["cmd"]
     return command if isinstance(command, list) else [command, *found["args"]]
 
 
 def environment(home, client):
     found = entry(home, client)
-    return found.get("env") or found.get("environment")
+    return found.get("env") or found.get("environment") or found.get("envs")
 
 
 def secret_of(home, client):
@@ -149,7 +154,10 @@ def test_other_settings_stay_when_an_entry_comes_and_goes(run, home, layout):
 def test_new_choice_updates_our_entry_and_preserves_additions(run, home, client):
     run("connect", client)
     path = home / FILES[client]
-    path.write_text(path.read_text().replace('"keepward": {', '"keepward": { "timeout": 9,'))
+    given = (
+        path.read_text().replace('"keepward": {', '"keepward": { "timeout": 9,').replace("timeout: 300", "timeout: 9")
+    )
+    path.write_text(given)
     run("connect", client, "--profile", "readonly")
     found = entry(home, client)
     assert (found["timeout"], "readonly" in words(found)) == (9, True)
@@ -266,7 +274,7 @@ def test_removing_what_is_not_there_changes_nothing(run, home, text):
     assert (done.json.get("action", done.code), path.read_text()) == (2 if text.endswith("[") else "absent", text)
 
 
-@pytest.mark.parametrize("client", ["windsurf", "cline", "claude-desktop"])
+@pytest.mark.parametrize("client", ["windsurf", "cline", "claude-desktop", "goose"])
 def test_a_client_without_project_settings_says_so(run, home, client):
     done = run("connect", client, "--project", str(home))
     assert (done.code, "leave out --project" in done.err) == (2, True)
@@ -364,6 +372,72 @@ def test_opencode_file_of_version_two_preserves_its_form(run, home, theirs, keys
     assert (set(read(path)["mcp"]), run("connect", "opencode", "--json").json["action"]) == (keys, "unchanged")
     run("connect", "opencode", "--remove")
     assert read(path) == {"mcp": theirs}
+
+
+#: Settings of Goose that people have, by the way they are laid out.
+GOOSE = {
+    "comments": "# mine\nGOOSE_MODEL: gpt-5 # the cheap one\nextensions:\n    # tools\n    developer:\n        enabled: true\n",
+    "no extensions": "GOOSE_MODEL: gpt-5",
+    "others after it": "extensions: # tools\n  developer:\n    type: builtin\n\nGOOSE_MODE: auto\n",
+}
+
+
+@pytest.mark.parametrize("layout", GOOSE)
+def test_comments_of_goose_stay_when_an_entry_comes_and_goes(run, home, layout):
+    path = lay(home, "goose", GOOSE[layout])
+    assert run("connect", "goose", "--dry-run").code == 0
+    assert path.read_text() == GOOSE[layout]
+    assert run("connect", "goose").code == 0
+    connected = path.read_text()
+    assert set(GOOSE[layout].splitlines()) <= set(connected.splitlines())
+    assert bearer(home, secret_of(home, "goose"))[0] == "agent:goose"
+    path.write_text(connected.replace("timeout: 300", "timeout: 60"))
+    assert run("connect", "goose", "--json").json["action"] == "unchanged"
+    assert run("connect", "goose", "--profile", "readonly", "--json").json["action"] == "updated"
+    assert (entry(home, "goose")["timeout"], "readonly" in entry(home, "goose")["args"]) == (60, True)
+    run("connect", "goose", "--remove")
+    assert path.read_text() == GOOSE[layout] + ("" if GOOSE[layout].endswith("\n") else "\n")
+    assert states(run) == ["revoked"]
+
+
+@pytest.mark.parametrize("text", ["extensions: {developer: {enabled: true}}\n", "extensions: [\n", "- a\n"])
+def test_goose_file_of_another_form_is_left_alone_and_the_entry_printed(run, home, text):
+    path = lay(home, "goose", text)
+    done = run("connect", "goose")
+    assert (done.code, path.read_text()) == (2, text)
+    shown = yaml.safe_load(done.err.partition("Add this under `extensions`:\n")[2])
+    assert words(shown["keepward"])[-7:-4] == ["mcp", "--db", str(home / "keepward.db")]
+
+
+@pytest.mark.parametrize(
+    ("platform", "folder"),
+    [
+        ("linux", {"goose": ".config/goose", "vscode": ".config/Code/User", "claude-desktop": ".config/Claude"}),
+        (
+            "darwin",
+            {
+                "goose": ".config/goose",
+                "vscode": "Library/Application Support/Code/User",
+                "claude-desktop": "Library/Application Support/Claude",
+            },
+        ),
+        (
+            "win32",
+            {
+                "goose": "Roaming/Block/goose/config",
+                "vscode": "Roaming/Code/User",
+                "claude-desktop": "Roaming/Claude",
+                "zed": "Roaming/zed",
+            },
+        ),
+    ],
+)
+def test_each_system_has_its_own_folder(home, monkeypatch, platform, folder):
+    monkeypatch.setattr("keepward.mcp.connect.sys.platform", platform)
+    monkeypatch.setattr("keepward.mcp.connect.home_folder", lambda: home)
+    for client, expected in folder.items():
+        found = file_of(CLIENTS[client], None, {"APPDATA": str(home / "Roaming")})
+        assert found.parent == home / expected
 
 
 def test_connect_without_the_mcp_package_names_the_install_command(run, home, monkeypatch):

@@ -279,7 +279,9 @@ def _list_tools(tools: ToolSet) -> CommandResult:
 
 
 @command(
-    argument("CLIENT", "Such as claude, codex, gemini, opencode, cursor, vscode, windsurf, zed or cline.", "client"),
+    argument(
+        "CLIENT", "Such as claude, codex, gemini, opencode, cursor, vscode, windsurf, zed, goose or junie.", "client"
+    ),
     PROFILE,
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
     option("--project", "Write the settings file of this folder, not your own.", "DIR"),

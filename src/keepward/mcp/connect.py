@@ -2,8 +2,8 @@
 
 Invariants
 (1) Only our own entry changes. Another program under our name raises ``Conflict``.
-(2) If a client's own command is installed, it adds the entry. Else strict JSON is parsed, changed and written. No other
-    file is changed: the error says what to add by hand.
+(2) If a client's own command is installed, it adds the entry. Else strict JSON is parsed, changed and written, and YAML
+    gets or loses the lines of the entry. No other file is changed: the error says what to add by hand.
 (3) A second call with the same options changes nothing.
 """
 
@@ -18,7 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keepward.errors import Conflict, InvalidInput
-from keepward.mcp.settings_file import MASKED_TOKEN, Action, Change, dump, load, read
+from keepward.mcp.settings_file import (
+    MASKED_TOKEN,
+    Action,
+    Change,
+    add_to_yaml,
+    dump,
+    dump_yaml,
+    load,
+    read,
+    remove_from_yaml,
+)
 
 #: The name under which a client lists this server.
 SERVER_NAME = "keepward"
@@ -52,20 +62,24 @@ _NEXT_STEPS = {
     "windsurf": "press Refresh in the MCP settings of Cascade",
     "zed": "the agent panel's settings list it",
     "cline": "its list of MCP servers shows it",
+    "goose": "start a new session; `goose info -v` lists it",
+    "junie": "Settings, Tools, Junie, MCP Settings lists it",
 }
 _CLINE = "{programs}/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 _CLAUDE_DESKTOP = "{programs}/Claude/claude_desktop_config.json"
 _CLIENTS = (
-    ("claude", "Claude Code", "mcpServers", ".mcp.json", "{home}/.claude.json", "CLAUDE_CONFIG_DIR"),
-    ("codex", "Codex", "mcp_servers", ".codex/config.toml", "{home}/.codex/config.toml", "CODEX_HOME"),
-    ("gemini", "Gemini CLI", "mcpServers", ".gemini/settings.json", "{home}/.gemini/settings.json"),
+    ("claude", "Claude Code", "mcpServers", ".mcp.json", "{user}/.claude.json", "CLAUDE_CONFIG_DIR"),
+    ("codex", "Codex", "mcp_servers", ".codex/config.toml", "{user}/.codex/config.toml", "CODEX_HOME"),
+    ("gemini", "Gemini CLI", "mcpServers", ".gemini/settings.json", "{user}/.gemini/settings.json"),
     ("opencode", "OpenCode", "mcp", "opencode.json", "{config}/opencode/opencode.json"),
-    ("cursor", "Cursor", "mcpServers", ".cursor/mcp.json", "{home}/.cursor/mcp.json"),
+    ("cursor", "Cursor", "mcpServers", ".cursor/mcp.json", "{user}/.cursor/mcp.json"),
     ("vscode", "VS Code", "servers", ".vscode/mcp.json", "{programs}/Code/User/mcp.json"),
     ("claude-desktop", "Claude Desktop", "mcpServers", "", _CLAUDE_DESKTOP),
-    ("windsurf", "Windsurf", "mcpServers", "", "{home}/.codeium/windsurf/mcp_config.json"),
+    ("windsurf", "Windsurf", "mcpServers", "", "{user}/.codeium/windsurf/mcp_config.json"),
     ("zed", "Zed", "context_servers", ".zed/settings.json", "{zed}/settings.json"),
     ("cline", "Cline", "mcpServers", "", _CLINE),
+    ("goose", "Goose", "extensions", "", "{goose}/config.yaml"),
+    ("junie", "JetBrains Junie", "mcpServers", ".junie/mcp/mcp.json", "{user}/.junie/mcp/mcp.json"),
 )
 CLIENTS = {row[0]: ClientConfig(*row) for row in _CLIENTS}
 
@@ -88,13 +102,13 @@ def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, st
         return Path(environ[client.variable]).expanduser() / Path(client.user).name
     home, xdg = home_folder(), environ.get("XDG_CONFIG_HOME", "")
     config = Path(xdg) if xdg.startswith("/") else home / ".config"
-    programs, zed = config, config / "zed"
+    programs, zed, goose = config, config / "zed", config / "goose"
     if sys.platform == "darwin":
         programs = home / "Library" / "Application Support"
     elif sys.platform == "win32":
         programs = Path(environ.get("APPDATA", home / "AppData" / "Roaming"))
-        zed = programs / "zed"
-    return Path(client.user.format(home=home, config=config, programs=programs, zed=zed))
+        zed, goose = programs / "zed", programs / "Block" / "goose" / "config"
+    return Path(client.user.format(user=home, config=config, programs=programs, zed=zed, goose=goose))
 
 
 def home_folder() -> Path:
@@ -130,24 +144,30 @@ def entry_of(client: ClientConfig, command: list[str], env: Mapping[str, str]) -
     """Return the entry for a server that the client starts, in the client's format."""
     if client.name == "opencode":
         return {"type": "local", "command": command, **({"environment": dict(env)} if env else {})}
+    if client.name == "goose":
+        named = {"name": SERVER_NAME, "type": "stdio", "enabled": True, "timeout": 300}
+        return {**named, "cmd": command[0], "args": command[1:], "envs": dict(env)}
     kind = {"type": "stdio"} if client.name in {"claude", "vscode"} else {}
     return {**kind, "command": command[0], "args": command[1:], **({"env": dict(env)} if env else {})}
 
 
 def environment_of(entry: Any) -> dict[str, str]:
     """Return the environment variables of an entry."""
-    found = entry.get("env", entry.get("environment")) if isinstance(entry, dict) else None
+    values = (entry.get(name) for name in ("env", "environment", "envs")) if isinstance(entry, dict) else ()
+    found = next((each for each in values if each is not None), None)
     return {name: str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
 
 def command_of(entry: Any) -> list[str]:
     """Return the command line of an entry, its program first; empty if there is none."""
-    found = [entry.get("command", []), entry.get("args", [])] if isinstance(entry, dict) else []
+    found = [entry.get("command", entry.get("cmd", [])), entry.get("args", [])] if isinstance(entry, dict) else []
     return [str(word) for words in found for word in (words if isinstance(words, list) else [words])]
 
 
 def _snippet(client: ClientConfig, entry: dict[str, Any]) -> str:
     """Return the text of an entry that a user adds to the settings by hand."""
+    if client.name == "goose":
+        return f"Add this under `{client.container}`:\n{dump_yaml({SERVER_NAME: entry})}".rstrip()
     if client.name != "codex":
         return f"Add this under `{client.container}`: {json.dumps({SERVER_NAME: entry}, ensure_ascii=False)}"
     env = entry.pop("env", {})
@@ -202,11 +222,19 @@ def plan_connect(
         settings, servers = _parsed(client, path, before)
         existing = servers.get(SERVER_NAME)
         # Other keys of the entry belong to the user, such as a time limit and whether it is enabled.
-        wanted = (existing or {}) | entry_of(client, command, {**environment_of(existing), **env})
+        theirs = {key: value for key, value in (existing or {}).items() if key in {"enabled", "timeout"}}
+        wanted = (existing or {}) | entry_of(client, command, {**environment_of(existing), **env}) | theirs
         action: Action = "unchanged" if wanted == existing else "added" if existing is None else "updated"
-        if path.suffix != ".toml":
+        if path.suffix == ".json":
             servers[SERVER_NAME] = wanted
             return Change(path, action, before, dump(settings, before))
+        if path.suffix == ".yaml":
+            without = before if existing is None else remove_from_yaml(before, client.container, SERVER_NAME)
+            after = add_to_yaml(without, client.container, {SERVER_NAME: wanted})
+            servers[SERVER_NAME] = wanted
+            if load(after, suffix=path.suffix) != settings:
+                raise InvalidInput("the entry cannot be added to YAML of this form")
+            return Change(path, action, before, before if action == "unchanged" else after)
         # In TOML only a token is replaced.
         earlier = environment_of(existing).get(TOKEN_VARIABLE)
         after = before.replace(earlier, secret) if earlier else before
@@ -233,8 +261,13 @@ def plan_disconnect(client: ClientConfig, path: Path, *, vendor: bool = False) -
         del servers[SERVER_NAME]
         if not settings[client.container]:
             del settings[client.container]
-        if path.suffix != ".toml":
+        if path.suffix == ".json":
             return Change(path, "removed", before, dump(settings, before))
+        if path.suffix == ".yaml":
+            after = remove_from_yaml(before, client.container, SERVER_NAME)
+            if load(after, suffix=path.suffix) == settings:
+                return Change(path, "removed", before, after)
+            raise InvalidInput("the entry cannot be removed from YAML of this form")
         if vendor:
             return Change(path, "removed", before, "", (client.name, "mcp", "remove", SERVER_NAME))
         raise InvalidInput("TOML is not edited automatically")
@@ -245,7 +278,7 @@ def plan_disconnect(client: ClientConfig, path: Path, *, vendor: bool = False) -
 
 def _parsed(client: ClientConfig, path: Path, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the settings of a text, and the servers in them; the key of the servers is added if it is missing."""
-    settings = load(text, toml=path.suffix == ".toml")
+    settings = load(text, suffix=path.suffix)
     servers = settings.setdefault(client.container, {})
     if not isinstance(servers, dict):
         raise InvalidInput(f"`{client.container}` is not an object, as {client.title} writes it")

@@ -19,6 +19,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Literal, NamedTuple
 
+import yaml
+
 from keepward import durable
 from keepward.core.value import is_too_deep
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable
@@ -46,15 +48,18 @@ def read(path: Path) -> str:
         raise StoreUnavailable(f"{path.name} cannot be read: {fault.strerror}") from fault
 
 
-def load(text: str, *, toml: bool = False) -> dict[str, Any]:
-    """Return the parsed object of a text; an empty one if the text is empty."""
+def load(text: str, *, suffix: str = ".json") -> dict[str, Any]:
+    """Return the parsed object of a text, of a file with this suffix; an empty one if the text is empty."""
     try:
-        if toml:
+        if suffix == ".toml":
             value = tomllib.loads(text)
+        elif suffix == ".yaml":
+            value = yaml.safe_load(text) or {}
         else:
             value = json.loads(text.strip() or "{}", object_pairs_hook=_reject_duplicate_keys)
-    except (ValueError, RecursionError) as fault:
-        raise InvalidInput(f"it is not {'TOML' if toml else 'plain JSON'}") from fault
+    except (ValueError, RecursionError, yaml.YAMLError) as fault:
+        name = {".toml": "TOML", ".yaml": "YAML"}.get(suffix, "plain JSON")
+        raise InvalidInput(f"it is not {name}") from fault
     if not isinstance(value, dict):
         raise InvalidInput("it is not an object")
     if is_too_deep(value, _MAX_DEPTH):
@@ -81,6 +86,37 @@ def dump(value: dict[str, Any], text: str) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     dumped = json.dumps(value, indent=found[1] if found else "  ", ensure_ascii=False)
     return dumped.replace("\n", newline) + (newline if text.endswith("\n") or not text.strip() else "")
+
+
+def dump_yaml(value: dict[str, Any]) -> str:
+    """Return a value as YAML."""
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=1_000)
+    return text
+
+
+def add_to_yaml(text: str, container: str, entry: dict[str, Any]) -> str:
+    """Return a text with an entry inside a mapping of the top level; comments and other lines stay as they are."""
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    heads = [index for index, line in enumerate(lines) if re.match(rf"{container}:\s*(?:#.*)?$", line)]
+    if not heads:
+        return "".join(lines) + dump_yaml({container: entry})
+    inner = [line for line in lines[heads[0] + 1 :] if line.strip() and not line.lstrip().startswith("#")]
+    indent = len(inner[0]) - len(inner[0].lstrip(" ")) if inner else 0
+    added = "".join(" " * (indent or 2) + line + "\n" for line in dump_yaml(entry).splitlines())
+    return "".join((*lines[: heads[0] + 1], added, *lines[heads[0] + 1 :]))
+
+
+def remove_from_yaml(text: str, container: str, name: str) -> str:
+    """Return a text without an entry of a mapping of the top level, and without the mapping if it is then empty."""
+    found = re.search(
+        rf"^( +){name}:[ \t]*\n(?:\1 +.*\n|[ \t]*\n)*", text if text.endswith("\n") else text + "\n", re.MULTILINE
+    )
+    after = text if found is None else found.string[: found.start()] + found.string[found.end() :]
+    if not load(after, suffix=".yaml").get(container):
+        after = re.sub(rf"^{container}:[ \t]*(?:#.*)?\n", "", after, count=1, flags=re.MULTILINE)
+    return after
 
 
 Action = Literal["added", "updated", "removed", "unchanged", "absent"]
