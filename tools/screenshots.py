@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from playwright.sync_api import sync_playwright
 
-from support.browser import ARGUMENTS, Console, chromium, furnished, loaded, shown
+from support.browser import ARGUMENTS, Console, branched, chromium, furnished, loaded, shown
 
 WIDTHS = (390, 800, 1440, 2560)
 SCHEMES = ("light", "dark")
@@ -33,6 +33,7 @@ def main(folder: Path, names: list[str]) -> int:
     with tempfile.TemporaryDirectory() as store, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         console = Console(furnished(Path(store)), browser, embedder="hashed", maintenance=False)
+        branched(console.owner)
         addresses = shown(console)
         unknown = set(names) - set(addresses)
         if unknown:

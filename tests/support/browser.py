@@ -49,6 +49,7 @@ WRONG = "The walnut bread of the bakery Krume is free of sesame."
 SHOWN = {
     "context": f"/context?q={QUESTION}&budget=700",
     "compare": "/context?view=compare&a={first}&b={second}",
+    "branches": "/branches?closed=1",
     "recall": "/recall?q=What happens with the bread that is left over",
     "memory": "/memories/{wrong}",
     "core": "/core?block=operating_rules&open=history",
@@ -187,6 +188,29 @@ def furnished(folder: Path) -> Path:
     with Memory.open(folder / "m.db", maintenance=False, **given) as owner:
         assert [*play(owner)]
     return folder
+
+
+def branched(owner: Memory) -> None:
+    """Make branches on the store of the demo: one with a conflict, one merged, one discarded."""
+    bot = owner.as_actor(Actor.agent("assistant"))
+    ovens = bot.remember("The ovens are cleaned on Fridays after closing", tier="archival", reason="said").records[0].id
+    rye = bot.remember("Rye dough rests for eight hours", tier="archival", reason="said").records[0].id
+    for name, reason in (
+        ("autumn-plan", "The plan for autumn: ovens, rye and the key"),
+        ("menu", ""),
+        ("old-notes", ""),
+    ):
+        owner.create_branch(name, reason=reason)
+        there = bot.branch(name)
+        if name != "autumn-plan":
+            there.remember(f"A line of {name}: the soup is served at noon", tier="archival", reason="tried")
+    there = bot.branch("autumn-plan")
+    there.revise(ovens, "The ovens are cleaned on Mondays before opening", reason="a plan")
+    there.revise(rye, "Rye dough rests for ten hours, in the cold room", reason="a plan")
+    there.remember("The spare key is with the florist next door", tier="archival", reason="a plan")
+    owner.as_actor(Actor.user("mira")).revise(ovens, "The ovens are cleaned on Saturdays", reason="a change")
+    owner.merge_branch("menu")
+    owner.discard_branch("old-notes")
 
 
 def screens() -> list[str]:
