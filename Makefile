@@ -11,7 +11,7 @@ WITHOUT_PROOF := --ignore tests/console --ignore tests/proof -p no:schemathesis
 BASE ?= main
 MUTANTS ?=
 
-.PHONY: up test test-slow test-proof mutants compat console typescript lint docs dist bench bench-peers clean
+.PHONY: up test test-slow test-proof mutants compat console typescript lint docs dist npm bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -67,6 +67,11 @@ docs: $(VENV)/.ready-docs
 dist: $(VENV)/.ready-dist
 	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/twine check --strict dist/*
+
+## the package of the TypeScript client in build/npm
+npm: typescript
+	mkdir -p build/npm
+	$(BIN)/python tests/proof/node.py npm pack ./clients/typescript --pack-destination build/npm --ignore-scripts
 
 ## speed, as tables of ratios
 bench: $(VENV)/.ready-dev

@@ -293,7 +293,7 @@ class Rows {
   }
 
   #table(table: Table): Map<string, Row> {
-    return this.#db[table] as Map<string, Row>;
+    return this.#db[table];
   }
 }
 
