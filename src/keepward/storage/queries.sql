@@ -567,9 +567,10 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
 SELECT DISTINCT scope FROM listed WHERE tenant = :tenant ORDER BY scope;
 
 -- on_branch --
--- The memories at a path and below: of any status, or the active ones.
-SELECT id FROM listed WHERE tenant = :tenant AND (scope = :path OR (scope >= :low AND scope < :high))
-   AND (:active = 0 OR status = 'active') ORDER BY arrival;
+-- The memories at a path and below: of any status, or the active ones. One range, and no order of the primary key, so
+-- that SQLite reads the index of scopes; `try.x` lies between `try` and what is below it.
+SELECT id FROM listed WHERE tenant = :tenant AND scope >= :path AND scope < :high AND (scope = :path OR scope >= :low)
+   AND (:active = 0 OR status = 'active') ORDER BY arrival + 0;
 
 -- first_and_newest --
 -- The first and the newest commit of each of these memories, and the kind of the newest.
