@@ -237,6 +237,31 @@ def read_all(page, count):
     expect(status).to_contain_text("All were read.")
 
 
+def test_many_approvals_say_how_many_are_done_while_they_run(console):
+    wait(console, 30)
+    with console.page("/review", expected=["ERR_", "Failed to"]) as page:
+        select_all(page, 30)
+        page.keyboard.press("a")
+        read_all(page, 30)
+        dialog, held = page.get_by_role("dialog"), []
+
+        def hold(route):
+            if len(route.request.post_data_json["items"]) == 20:
+                route.continue_()
+            else:
+                held.append(route)
+
+        page.route("**/memory/quarantine/approve", hold)
+        dialog.get_by_role("button", name="Approve all 30").click()
+        expect(dialog.get_by_role("status")).to_contain_text("20 of 30 approved.")
+        assert len(texts(console)) == 20
+        # What is approved stays so when the rest fails.
+        held[0].abort()
+        page.get_by_text("Approved 20 of 30; then:").last.wait_for()
+        page.get_by_text("10 selected").wait_for()
+    assert len(console.owner.pending()) == 10
+
+
 def test_what_was_read_of_a_batch_is_approved_and_the_rest_stays_selected(console):
     wait(console, 30)
     with console.page("/review") as page:

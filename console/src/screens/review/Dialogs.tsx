@@ -173,16 +173,18 @@ interface BatchProps {
 
 /** Approve many that were read: each one was on screen for a moment. */
 export function BatchDialog({ items, onClose, onDone }: BatchProps) {
-  const [busy, setBusy] = useState(false);
+  // How many are approved, while it goes on.
+  const [done, setDone] = useState<number | null>(null);
+  const busy = done !== null;
   const list = useRef<HTMLOListElement>(null);
   const read = items.filter((each) => viewed.value.has(each.digest));
   const all = read.length === items.length;
   const send = async () => {
     if (!read.length || busy) return;
-    setBusy(true);
-    const done = await approveAll(read);
-    setBusy(false);
-    if (done) onDone(read);
+    setDone(0);
+    const approved = await approveAll(read, setDone);
+    setDone(null);
+    if (approved.length) onDone(approved);
   };
   /** Bring the first one that was not read to the top, so that it and those below it are read. */
   const goToUnread = () => {
@@ -193,14 +195,25 @@ export function BatchDialog({ items, onClose, onDone }: BatchProps) {
   return (
     <Dialog
       wide
-      title={`Approve ${items.length} proposals`}
+      title={items.length === 1 ? "Approve 1 proposal" : `Approve ${items.length} proposals`}
       onClose={onClose}
       onSubmit={() => void send()}
       foot={
         <>
           <span class="small spread batch-read" role="status">
-            <progress value={read.length} max={items.length} aria-label="Read" />
-            {all ? "All were read." : `${read.length} of ${items.length} read, ${items.length - read.length} to go.`}
+            {busy ? (
+              <>
+                <progress value={done} max={read.length} aria-label="Approved" />
+                {`${done} of ${read.length} approved.`}
+              </>
+            ) : (
+              <>
+                <progress value={read.length} max={items.length} aria-label="Read" />
+                {all
+                  ? "All were read."
+                  : `${read.length} of ${items.length} read, ${items.length - read.length} to go.`}
+              </>
+            )}
           </span>
           {all ? null : <Button onClick={goToUnread}>Go to the next unread</Button>}
           <Button onClick={onClose}>Cancel</Button>

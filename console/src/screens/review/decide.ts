@@ -78,15 +78,36 @@ export async function reject(items: readonly Proposal[], reason: string): Promis
   return true;
 }
 
-/** Approve many, each by the digest that was seen. */
-export async function approveAll(items: readonly Proposal[]): Promise<boolean> {
-  const body = { items: items.map(({ id, digest }) => ({ id, digest })) };
-  const done = await ask(api.POST("/memory/quarantine/approve", { body }));
-  if (!done.ok) return failed(done.problem);
-  const commits = done.data.results.flatMap((each) => commitOf(each.outcome) ?? []);
-  summed(`Approved ${done.data.approved}`, done.data.results, mayChange() ? () => undo(commits) : undefined);
+// Proposals that are approved by one call; after each call the screen says how many are done.
+const AT_ONCE = 20;
+
+/**
+ * Approve many, each by the digest that was seen; returns those that were sent.
+ *
+ * Each one is a commit of its own, so what is approved stays so when a later call fails. `onDone` gets how many are done.
+ */
+export async function approveAll(items: readonly Proposal[], onDone: (count: number) => void): Promise<Proposal[]> {
+  const results: Schemas["DecisionResult"][] = [];
+  let problem: Problem | undefined;
+  while (results.length < items.length && !problem) {
+    const part = items.slice(results.length, results.length + AT_ONCE);
+    const body = { items: part.map(({ id, digest }) => ({ id, digest })) };
+    const done = await ask(api.POST("/memory/quarantine/approve", { body }));
+    if (done.ok) results.push(...done.data.results);
+    else problem = done.problem;
+    onDone(results.length);
+  }
+  if (problem && !results.length) {
+    failed(problem);
+    return [];
+  }
+  const commits = results.flatMap((each) => commitOf(each.outcome) ?? []);
+  const taken = mayChange() ? () => undo(commits) : undefined;
+  const approved = results.filter((each) => each.error === null).length;
+  if (problem) say(`Approved ${approved} of ${items.length}; then: ${problem.detail}`, { tone: "bad", undo: taken });
+  else summed(`Approved ${approved}`, results, taken);
   notifyChanged();
-  return true;
+  return items.slice(0, results.length);
 }
 
 /** Put rejected proposals back into the queue; returns what came of it. */
