@@ -87,6 +87,8 @@ def test_a_search_takes_scopes_dates_and_fields_of_its_own(console, bakery):
 def test_a_search_as_one_types_is_narrowed_by_facets(console, bakery):
     console.agent("scout").remember("Rye is sold in sacks", tier="archival", reason="seen")
     with console.page("/memories") as page:
+        # A key does nothing before the page is there.
+        page.get_by_role("link", name="Rye dough").wait_for()
         page.keyboard.press("/")
         page.keyboard.type("rye")
         found = page.get_by_role("region", name="Found")
