@@ -13,6 +13,7 @@ from keepward.core.journal import Check, Fault, Verification
 from keepward.core.json_form import to_json
 from keepward.core.linear_patterns import has_re2, rules_off
 from keepward.core.memory import CORE_BLOCKS, Tier
+from keepward.core.principals import branch_of, main_scope
 from keepward.core.query import Filter
 from keepward.core.value import format_time, pluralize
 from keepward.embedding import model_files
@@ -114,7 +115,8 @@ def _status(context: RequestContext) -> dict[str, Any]:
     return {
         "path": context.engine.path,
         "tenant": context.tenant,
-        "scope": context.scope,
+        "scope": main_scope(context.scope),
+        "branch": branch_of(context.scope),
         "actor": context.actor.label,
         "head": head.name,
         "policy": context.policy.version,

@@ -137,3 +137,16 @@ def test_a_server_of_mcp_on_main_has_no_branch_to_merge(agent):
     answer = call(served(agent, "branch"), "merge_branch")
     assert answer.is_error
     assert "--branch" in result_text(answer)
+
+
+def test_status_names_the_branch_and_the_plain_scope(run, home, world, agent):
+    run("remember", "We deploy on Fridays at noon")
+    run("branch", "create", "try-x")
+    assert "at / on the branch try-x" in run("status", "--branch", "try-x").out
+    assert "on the branch" not in run("status").out
+    world.owner.post("/memory/branches", json={"name": "try-y"})
+    for headers, branch in (({}, None), ({"Keepward-Branch": "try-y"}, "try-y")):
+        report = world.owner.get("/memory/status", headers=headers).json()
+        assert (report["scope"], report["branch"]) == ("/", branch)
+    agent.create_branch("try-z")
+    assert "at scope / on the branch try-z" in result_text(call(served(agent.branch("try-z"), "branch"), "status"))

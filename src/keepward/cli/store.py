@@ -105,7 +105,8 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     size = "" if data["file_bytes"] is None else f"; {_size(data['file_bytes'])}"
     yield "store", f"{data['path']} ({known}; {mode}{size})"
     yield "settings", data["settings"] or "none: the defaults apply"
-    yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"
+    branch = f" on the branch {data['branch']}" if data["branch"] else ""
+    yield "you", f"{data['actor']} at {data['scope']}{branch}, tenant {data['tenant']}"
     switches = ", ".join(f"{name} {'on' if data[name] else 'off'}" for name in ("capture", "recall"))
     yield "memory", f"{'on' if data['enabled'] else 'off'} ({switches}; policy {data['policy']})"
     tiers = ", ".join(f"{name} {count}" for name, count in data["by_tier"].items()) or "nothing yet"

@@ -297,6 +297,8 @@ class StatusReport(Data):
 
     tenant: str
     scope: str
+    #: The branch that the handle is on; null on main.
+    branch: str | None
     actor: str
     head: str
     policy: str

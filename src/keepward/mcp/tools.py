@@ -40,7 +40,7 @@ _LEFT_OUT = frozenset(
     }
 )
 _STATUS = (
-    *("tenant", "scope", "actor", "head", "policy", "enabled", "capture", "recall", "embedder"),
+    *("tenant", "scope", "branch", "actor", "head", "policy", "enabled", "capture", "recall", "embedder"),
     *("live", "by_tier", "by_kind", "blocks"),
 )
 _OUTCOME_TEXT = {
@@ -242,11 +242,12 @@ def status(memory: LocalHandle) -> ToolAnswer:
     tiers = ", ".join(f"{count} {tier}" for tier, count in data["by_tier"].items()) or "none"
     used = {name: block for name, block in data["blocks"].items() if block["tokens"]}
     blocks = [f"{name} {block['tokens']}/{block['budget']}" for name, block in used.items()]
+    branch = "" if data["branch"] is None else f" on the branch {data['branch']}"
     active = pluralize(data["live"], "active memory", "active memories")
     pending_count = pluralize(data["waiting"], "pending proposal", "pending proposals")
     lines = [
         f"{active} ({tiers}); {pending_count}",
-        f"you are {data['actor']} at scope {data['scope']} of tenant {data['tenant']}; head {data['head']}",
+        f"you are {data['actor']} at scope {data['scope']}{branch} of tenant {data['tenant']}; head {data['head']}",
         f"core blocks in tokens of their budgets: {', '.join(blocks) or 'none is set'}",
     ]
     lines += [f"switched off by policy: {', '.join(off)}"] if off else []
