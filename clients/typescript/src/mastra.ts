@@ -25,6 +25,8 @@ const CHANGES = 500;
 const OPERANDS = 64;
 /** Most characters of the text by which a message is found; the message itself is complete. */
 const TEXT = 1200;
+/** Tag of a message that replaced another one of its id. */
+const CHANGED = "mastra-changed";
 /** How often a write begins again, because another one changed the same rows. */
 const ATTEMPTS = 3;
 const TABLES = ["threads", "messages", "resources"] as const;
@@ -106,7 +108,7 @@ export class KeepwardMemoryStorage extends MemoryStorage {
     const messagesOf = [...[threadId].flat(), ...(await this.#threadsOf(include.map(({ id }) => id)))];
     let rows = await this.#load({ messagesOf }, limit);
     // A message that was changed is a newer memory than later messages are.
-    if (limit !== null && !rows.areInOrder()) rows = await this.#load({ messagesOf });
+    if (limit !== null && !rows.areNewest()) rows = await this.#load({ messagesOf });
     return rows.store.listMessages(args);
   };
 
@@ -265,10 +267,13 @@ class Rows {
     }
   }
 
-  /** Whether the messages were said in the order in which they were stored. */
-  areInOrder(): boolean {
+  /** Whether no message that was not read is newer than one of these, of the newest memories of a thread. */
+  areNewest(): boolean {
     const times = [...this.#db.messages.values()].map(({ createdAt }) => createdAt.getTime());
-    return times.every((time, index) => index === 0 || time >= (times[index - 1] ?? 0));
+    const [oldest] = this.#db.messages.keys();
+    // What was stored before a message that was never changed was also said before it.
+    const changed = this.#read.get(`messages ${oldest}`)?.record.tags.includes(CHANGED) ?? false;
+    return !changed && times.every((time, index) => index === 0 || time >= (times[index - 1] ?? 0));
   }
 
   /** Return what was changed since the rows were read. */
@@ -284,8 +289,10 @@ class Rows {
         if (seen && table !== "messages") changes.push({ op: "replace", ...seen, ...fieldsOf(table, row) });
         // An event is not changed after the fact: another one replaces it.
         if (seen && table === "messages") changes.push({ op: "retire", ...seen });
-        if (!seen || table === "messages")
-          changes.push({ op: "insert", ...fieldsOf(table, row), ...namesOf(table, row) });
+        if (!seen || table === "messages") {
+          const tags = seen ? [tagOf(table), CHANGED] : [tagOf(table)];
+          changes.push({ op: "insert", ...fieldsOf(table, row), ...namesOf(table, row), tags });
+        }
       }
     }
     for (const { record } of left.values()) changes.push({ op: "retire", id: record.id, if_version: record.version });
@@ -321,7 +328,7 @@ function fieldsOf(table: Table, row: Row): { text: string; metadata: { [name: st
 
 /** Return the fields of a row's memory by which it is found. */
 function namesOf(table: Table, row: Row): Omit<Schemas["InsertOp"], "text" | "op"> {
-  const every = { tags: [tagOf(table)], content_type: "structured" as const };
+  const every = { content_type: "structured" as const };
   if (table !== "messages") return { ...every, key: rowKey(table, row.id), kind: "fact", tier: "archival" };
   return {
     ...every,
