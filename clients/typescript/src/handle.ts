@@ -162,6 +162,33 @@ export class Handle extends Operations {
     return { ...first, items };
   }
 
+  override async branches(options: Arguments<"BranchesArguments"> = {}): Promise<Schemas["Branches"]> {
+    const on = { onward: "offset" };
+    const { first, last, items } = await this.#pages<Schemas["Branches"], "items">(
+      "branches",
+      options,
+      "items",
+      options.limit,
+      on,
+    );
+    return { ...first, items, next_offset: last.next_offset };
+  }
+
+  override async branchChanges(
+    name: Schemas["BranchChangesArguments"]["name"],
+    options: Arguments<"BranchChangesArguments", "name"> = {},
+  ): Promise<Schemas["BranchChanges"]> {
+    const asked = { name, ...options };
+    const { first, last, items } = await this.#pages<Schemas["BranchChanges"], "changes">(
+      "branch_changes",
+      asked,
+      "changes",
+      options.limit,
+      { onward: "offset" },
+    );
+    return { ...first, changes: items, next_offset: last.next_offset };
+  }
+
   override async rememberMany(
     items: Array<string | Schemas["OneOfMany"]>,
     options: Omit<Schemas["RememberManyArguments"], "items"> = {},

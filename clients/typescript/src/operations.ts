@@ -1,5 +1,5 @@
 // Made by `make typescript` from src/keepward/api.py: do not edit.
-// schemas: c4e9da9a5fc2c7078e31f317e752933dbbb7d2aae7ffee1767c7f791ee37e7c5
+// schemas: 516b88c9c2e0a3abccb024f21f2036ed8b041d17211d60f3d72379bdc9480d2a
 import type { components } from "./schema.js";
 
 /** The types of the HTTP API, by name. */
@@ -17,7 +17,7 @@ export const CALLS = {
   recall: { sent: "repeats" },
   list_memories: { sent: "repeats" },
   get: { sent: "repeats" },
-  history: { sent: "repeats", answer: "items" },
+  history: { sent: "repeats" },
   facets: { sent: "repeats" },
   activity: { sent: "repeats" },
   sources: { sent: "repeats" },
@@ -60,7 +60,7 @@ export const CALLS = {
   approve: { sent: "keyed" },
   amend: { sent: "keyed" },
   create_branch: { sent: "once" },
-  branches: { sent: "repeats", answer: "items" },
+  branches: { sent: "repeats" },
   branch_changes: { sent: "repeats" },
   merge_branch: { sent: "once" },
   discard_branch: { sent: "once" },
@@ -123,8 +123,8 @@ export abstract class Operations {
     return this.call("get", { memory_id: memoryId, ...options });
   }
 
-  /** Return every version of a memory with the commit that made it, oldest first. */
-  history(memoryId: Schemas["HistoryArguments"]["memory_id"]): Promise<Schemas["Versions"]["items"]> {
+  /** Return every version of a memory with the commit that made it, oldest first; damaged ones are named. */
+  history(memoryId: Schemas["HistoryArguments"]["memory_id"]): Promise<Schemas["Versions"]> {
     return this.call("history", { memory_id: memoryId });
   }
 
@@ -339,13 +339,13 @@ export abstract class Operations {
   }
 
   /** Return the open branches that this handle sees, oldest first. */
-  branches(): Promise<Schemas["BranchesAnswer"]["items"]> {
-    return this.call("branches", {});
+  branches(options: Schemas["BranchesArguments"] = {}): Promise<Schemas["Branches"]> {
+    return this.call("branches", { ...options });
   }
 
-  /** Return each change of a branch: the memory there, on main now, and on main when the branch changed it. */
-  branchChanges(name: Schemas["BranchChangesArguments"]["name"]): Promise<Schemas["BranchDiff"]> {
-    return this.call("branch_changes", { name });
+  /** Return the changes of a branch: the memory there, on main now, and on main when the branch changed it. */
+  branchChanges(name: Schemas["BranchChangesArguments"]["name"], options: Omit<Schemas["BranchChangesArguments"], "name"> = {}): Promise<Schemas["BranchChanges"]> {
+    return this.call("branch_changes", { name, ...options });
   }
 
   /** Write to main what a branch changed. Every gate judges each change as a write of its author. */

@@ -355,7 +355,8 @@ export interface components {
         };
         /**
          * AnyReceipt
-         * @description The record of one decision; its further keys depend on `kind`. That of a context has an `explanation`.
+         * @description The record of one decision; its further keys depend on `kind`. That of a context has an `explanation`,
+         *         and that of a damaged commit a list `damage` of sentences about it.
          */
         AnyReceipt: {
             actor: string;
@@ -594,6 +595,7 @@ export interface components {
          * @description One memory and the origin of each of its values, in the order of ``Record``.
          */
         Blame: {
+            notes: string[];
             origins: components["schemas"]["Origin"][];
             record: components["schemas"]["Record"];
         };
@@ -634,12 +636,16 @@ export interface components {
             author: string;
             base: string;
             changes: number;
+            closed_at: string | null;
             /** Format: date-time */
             created_at: string;
             expires_at: string | null;
+            merged: number;
             name: string;
             reason: string;
             scope: string;
+            /** @enum {unknown} */
+            state: "discarded" | "expired" | "merged" | "open";
         };
         /**
          * BranchChange
@@ -657,20 +663,36 @@ export interface components {
             op: "added" | "changed" | "removed";
         };
         /**
+         * BranchChanges
+         * @description A page of what a branch changes, conflicts first; `counts` is of all.
+         */
+        BranchChanges: {
+            branch: components["schemas"]["Branch"];
+            changes: components["schemas"]["BranchChange"][];
+            counts: {
+                [key: string]: number;
+            };
+            next_offset: number | null;
+            offset: number;
+            total: number;
+        };
+        /**
          * Parameters
          * @description Arguments of `branchChanges`.
          */
         BranchChangesArguments: {
+            /**
+             * @description Maximum number of items.
+             * @default 50
+             */
+            limit?: number;
             /** @description Name of a branch. */
             name: string;
-        };
-        /**
-         * BranchDiff
-         * @description What a branch changes, in the order of the changes.
-         */
-        BranchDiff: {
-            branch: components["schemas"]["Branch"];
-            changes: components["schemas"]["BranchChange"][];
+            /**
+             * @description Number of changes to skip.
+             * @default 0
+             */
+            offset?: number;
         };
         /**
          * BranchMerge
@@ -687,18 +709,36 @@ export interface components {
             waiting: components["schemas"]["MergedChange"][];
         };
         /**
-         * BranchesAnswer
-         * @description One page.
+         * Branches
+         * @description A page of branches: the open ones, oldest first; then the closed ones, newest first.
          */
-        BranchesAnswer: {
-            cursor: string | null;
+        Branches: {
             items: components["schemas"]["Branch"][];
+            next_offset: number | null;
+            offset: number;
+            total: number;
         };
         /**
          * Parameters
          * @description Arguments of `branches`.
          */
-        BranchesArguments: Record<string, unknown>;
+        BranchesArguments: {
+            /**
+             * @description List the branches that were discarded or expired too.
+             * @default false
+             */
+            closed?: boolean;
+            /**
+             * @description Maximum number of items.
+             * @default 50
+             */
+            limit?: number;
+            /**
+             * @description Number of branches to skip.
+             * @default 0
+             */
+            offset?: number;
+        };
         /**
          * Candidate
          * @description A memory or proposal that is not erased unless it is selected.
@@ -817,6 +857,7 @@ export interface components {
          */
         CommitView: {
             commit: components["schemas"]["Commit"];
+            damage: string[];
             details: components["schemas"]["CommitDetails"];
             steps: components["schemas"]["Step"][];
         };
@@ -1052,6 +1093,7 @@ export interface components {
                 [key: string]: unknown[];
             };
             items: components["schemas"]["ContextDiffItem"][];
+            notes: string[];
             same: boolean;
             second: string;
         };
@@ -1150,6 +1192,7 @@ export interface components {
          */
         Contradictions: {
             compared: number;
+            is_partial: boolean;
             items: components["schemas"]["Contradiction"][];
             notes: string[];
             total: number;
@@ -4605,18 +4648,20 @@ export interface components {
         Version: {
             before: components["schemas"]["Record"] | null;
             commit: components["schemas"]["Commit"];
+            damage: string[];
             details: components["schemas"]["CommitDetails"];
             op: string;
             record: components["schemas"]["Record"];
         };
         /**
          * Versions
-         * @description One page.
+         * @description The versions of one memory, oldest first.
          */
         Versions: {
-            cursor: string | null;
+            damaged: number[];
             id: string;
             items: components["schemas"]["Version"][];
+            notes: string[];
         };
     };
     responses: never;

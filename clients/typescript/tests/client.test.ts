@@ -44,7 +44,7 @@ test("what is remembered is recalled, is in a context, and has a history that a 
     reason: "it is winter",
   });
   assert.equal(undone.applied, true);
-  const history = await memory.history(ferry.id);
+  const { items: history } = await memory.history(ferry.id);
   assert.deepEqual(
     history.map(({ record }) => record.text),
     ["The ferry leaves at six", "The ferry leaves at seven", "The ferry leaves at six"],
@@ -113,10 +113,10 @@ test("a branch is read and written apart from main until it is merged", async ()
   assert.equal((await memory.get(tea.id)).text, "Tea is served at four");
   assert.equal((await branch.branch(null).get(tea.id)).text, "Tea is served at four");
   assert.deepEqual(
-    (await memory.branches()).map(({ name }) => name),
+    (await memory.branches({ limit: null })).items.map(({ name }) => name),
     ["later-tea"],
   );
-  assert.equal((await memory.branchChanges("later-tea")).changes.length, 1);
+  assert.equal((await memory.branchChanges("later-tea", { limit: null })).changes.length, 1);
   await memory.mergeBranch("later-tea");
   assert.equal((await memory.get(tea.id)).text, "Tea is served at five");
 });
@@ -224,7 +224,7 @@ test("a server that is none of Keepward says so", async () => {
   const other = (text: string, headers: object = {}, status = 200) =>
     new Client(url, undefined, { fetch: () => Promise.resolve(new Response(text, { status, ...headers })) });
   await assert.rejects(other("<html>").get("x"), /no Keepward server/);
-  await assert.rejects(other("{}").history("x"), /no Keepward server/);
+  await assert.rejects(other("{}").users(), /no Keepward server/);
   await assert.rejects(other("Not here", {}, 404).get("x"), NotFound);
 });
 
