@@ -1,5 +1,5 @@
 // Made by `make typescript` from src/keepward/api.py: do not edit.
-// schemas: 516b88c9c2e0a3abccb024f21f2036ed8b041d17211d60f3d72379bdc9480d2a
+// schemas: 21ee54c5b34775d75947b6ee8f79509e60d17354d6e258e6442be514dd753841
 import type { components } from "./schema.js";
 
 /** The types of the HTTP API, by name. */

@@ -4399,6 +4399,7 @@ export interface components {
             blocks: {
                 [key: string]: components["schemas"]["BlockState"];
             };
+            branch: string | null;
             by_status: {
                 [key: string]: number;
             };
