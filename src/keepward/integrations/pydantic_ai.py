@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -27,7 +28,7 @@ from pydantic_ai.conversation_store import (
     ConversationStore,
 )
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import InstructionPart, ModelMessagesTypeAdapter, ToolReturn
+from pydantic_ai.messages import InstructionPart, ModelMessagesTypeAdapter, ToolReturn, ToolReturnPart
 from pydantic_ai.tools import Tool
 from pydantic_ai.toolsets import FunctionToolset
 
@@ -43,6 +44,8 @@ from keepward.tools import ToolProfile
 _RECORD: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
 #: Who says a part of a message; what tools are asked and return is not said.
 _SPEAKERS = {"user-prompt": "user", "text": "assistant"}
+#: An answer of a tool that is shorter may be in a sentence by chance.
+_MIN_ANSWER_CHARS = 16
 _TAG = "conversation"
 _NEW: Any = {"tags": [_TAG], "tier": "archival", "kind": "fact", "content_type": "structured", "if_version": 0}
 
@@ -157,8 +160,9 @@ class KeepwardConversationStore(ConversationStore):
         with self._saving(name, expected, "a conversation was saved") as (stored, draft):
             if record.head_id is not None and record.head_id not in {each.id for each in entries}:
                 self._message(record.head_id)
+            answers = list(_tool_answers(entries))
             for each in entries:
-                draft.insert(**self._fields(name, each), aliases=[each.id])
+                draft.insert(**self._fields(name, each, answers), aliases=[each.id])
             if stored is not None:
                 draft.replace(stored.id, "", metadata=value, if_version=stored.version)
             else:
@@ -187,15 +191,28 @@ class KeepwardConversationStore(ConversationStore):
                 raise ConversationConflict(name) from fault
             require_stored(draft.outcome)
 
-    def _fields(self, name: str, entry: ConversationEntry) -> dict[str, Any]:
+    def _fields(self, name: str, entry: ConversationEntry, answers: Sequence[str]) -> dict[str, Any]:
         (message,) = ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")
         # They are made for each run: the context in them is no part of what was said.
         message.pop("instructions", None)
         said = [each for each in message["parts"] if each["part_kind"] in _SPEAKERS]
+        # A model that repeats the answer of a tool says nothing that is worth recalling.
+        said = [
+            each for each in said if each["part_kind"] != "text" or not any(map(each["content"].__contains__, answers))
+        ]
         speaker = _SPEAKERS[said[0]["part_kind"]] if said else "tool"
         return message_fields(
             self.memory, key_of(name), {"message": message, "parent_id": entry.parent_id}, said, speaker
         )
+
+
+def _tool_answers(entries: Sequence[ConversationEntry]) -> Iterator[str]:
+    """Yield what tools answered, as they wrote it and as JSON does."""
+    for part in (part for each in entries for part in each.message.parts if isinstance(part, ToolReturnPart)):
+        answer = part.model_response_str()
+        if len(answer) >= _MIN_ANSWER_CHARS:
+            yield answer
+            yield json.dumps(answer, ensure_ascii=False)[1:-1]
 
 
 def _entry(found: Record) -> ConversationEntry:

@@ -11,6 +11,7 @@ from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
 
 from keepward import Memory
 from keepward.integrations.pydantic_ai import KeepwardConversationStore, KeepwardToolset
@@ -47,6 +48,17 @@ async def remember(mem: Memory) -> None:
     assert [each.metadata["outcome"] for each in returned[:2]] == ["committed", "quarantined"], returned
     assert "quarantined" in str(returned[1].content)
     assert len(await store.save(result)) == len(result.all_messages())
+    # This model replies with what its tools answered.
+    echo = Agent(TestModel(call_tools=["recall", "remember"]), toolsets=[KeepwardToolset(mem)])
+    echoed = await echo.run("Say what your tools do.", conversation=Conversation(conversation_id="echo"))
+    assert "receipt" in echoed.output
+    await store.save(echoed)
+    shown = mem.context("What do your tools say of a memory and its receipt?", budget_tokens=4_000).text
+    assert "Say what your tools do." in shown
+    assert "receipt 0" not in shown, "a context has the answer of a tool"
+    loaded = await store.load("echo")
+    assert loaded is not None
+    assert [each.parts for each in loaded.messages] == [each.parts for each in echoed.all_messages()]
     tampered = await store.load("monday")
     assert tampered is not None
     assert tampered.messages == result.all_messages()
