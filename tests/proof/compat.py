@@ -25,6 +25,7 @@ RUNS = {
     "langgraph": ("langmem", ["langmem"]),
     "anthropic": ("anthropic", []),
     "openai-agents": ("openai_agents", []),
+    "claude-agent-sdk": ("claude_agent_sdk", []),
     "agent-framework": ("agent_framework", []),
     "google-adk": ("google_adk", []),
     "llama-index": ("llama_index", []),
@@ -87,7 +88,7 @@ def main(chosen: list[str]) -> int:
         for wanted in (f"{package}=={lowest}", package):
             fault = fault_of(extra, wanted)
             failed += bool(fault)
-            print(f"{extra:<16}{wanted:<32}{fault or 'runs'}", flush=True)
+            print(f"{extra:<18}{wanted:<32}{fault or 'runs'}", flush=True)
     return failed
 
 
