@@ -153,6 +153,7 @@ def test_framework_tests_pass_except_the_listed_ones(tmp_path, capsys, name):
 RUNS = (
     "anthropic",
     "openai_agents",
+    "claude_agent_sdk",
     "langmem",
     "deepagents",
     "agent_framework",
