@@ -514,6 +514,31 @@ def test_an_expired_branch_is_discarded(main: Memory, agent: Memory, clock: Cloc
     assert texts(there) == MAIN
 
 
+def test_what_an_expired_branch_left_is_not_read_on_a_later_one(main: Memory, clock: Clock) -> None:
+    ana = main.user("ana")
+    ana.branch(BRANCH).remember("Ana prefers tabs")
+    clock.move(days=31)
+    with pytest.raises(Conflict, match="expired above this scope"):
+        ana.create_branch(BRANCH)
+    ana.create_branch("try-y")
+    ana.branch("try-y").remember("Ana prefers spaces")
+    clock.move(days=31)
+    # One above ends those below that expired.
+    main.create_branch("try-y")
+    assert "Ana prefers spaces" not in texts(ana.branch("try-y"))
+
+
+def test_one_of_two_branches_of_a_name_is_discarded_at_its_scope(main: Memory) -> None:
+    for name in ("ana", "bob"):
+        main.user(name).create_branch("draft")
+    with pytest.raises(Conflict, match=r"2 branches `draft`, at /users/ana, /users/bob"):
+        main.discard_branch("draft")
+    main.user("ana").discard_branch("draft")
+    assert [each.scope for each in main.branches() if each.name == "draft"] == ["/users/bob"]
+    main.discard_branch("draft")
+    assert [each.name for each in main.branches()] == [BRANCH]
+
+
 def test_a_handle_on_a_branch_has_the_scope_of_main(main: Memory) -> None:
     there = main.user("ana").branch(BRANCH)
     assert (there.scope, there.branch_name) == ("/users/ana", BRANCH)

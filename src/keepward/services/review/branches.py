@@ -85,8 +85,11 @@ def create_branch(
     at, now = branch_scope(REGISTRY, context.scope), context.clock.now()
     records = _registry(context)
     for other in records:
-        overlaps = is_within_scope(other.scope, at) or is_within_scope(at, other.scope)
-        if other.key == name and other.is_live(now) and overlaps:
+        if other.key != name:
+            continue
+        if is_within_scope(at, other.scope) and other.scope != at and not other.is_live(now):
+            raise Conflict(f"a branch `{name}` expired above this scope: discard it, or choose another name")
+        if other.is_live(now) and (is_within_scope(other.scope, at) or is_within_scope(at, other.scope)):
             raise Conflict(f"there is a branch `{name}` already: merge or discard it, or choose another name")
     if sum(record.is_live(now) for record in records) >= MAX_BRANCHES:
         raise Conflict(f"{MAX_BRANCHES} branches are open: merge or discard one first")
@@ -113,9 +116,9 @@ def create_branch(
         reinforced_at=now,
         expires_at=now + term if isinstance(term, timedelta) else term,
     )
-    # A branch that expired under this name ends with what it left.
-    expired = [other for other in records if other.key == name and other.scope == at]
-    left = [*expired, *_left_on(context, name)] if expired else []
+    # What expired under this name ends with what it left: it would be read on the new branch.
+    expired = [other for other in records if other.key == name and is_within_scope(other.scope, at)]
+    left = [*expired, *_left_on(context, name)]
     steps = [*_end(context, left), Step(op=operation(Insert), before=None, after=record)]
     store_steps(context, steps, reason=f"made the branch {name}", kind="branch")
     return _described(context, record)
@@ -152,6 +155,10 @@ def discard_branch(context: RequestContext, /, name: str) -> Receipt:
     if not named:
         # It may have expired, but it was made.
         _at_branch(context, name)
+    if len(named) > 1:
+        # Branches of one name never overlap, so each is below another scope.
+        scopes = ", ".join(sorted(main_scope(record.scope) for record in named))
+        raise Conflict(f"there are {len(named)} branches `{name}`, at {scopes}: name the scope of the one to discard")
     record = named[-1]
     there = dataclasses.replace(context, scope=branch_scope(name, context.scope))
     owner = context.actor.is_owner and context.actor.has_right("approve")
