@@ -18,9 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 
+from playwright.sync_api import expect
+
+from keepward.core.policy import Policy
 from support.browser import Console, loaded
 from support.numbers_on_screen import Gives, lasting_faults
 from support.store_of_names import AGENT, CONTEXTS, PERSON, PROJECT, REFUSED, word, write_store
@@ -433,7 +437,12 @@ def compare(say: Commands) -> dict[str, Gives]:
             weighed,
         ),
         "# differ in importance and uses only": lambda: weighed,
+        "Show # of # more": lambda: (min(len(said) - PAGE, PAGE), len(said) - PAGE),
     }
+
+
+#: Differences that one page of a comparison has.
+PAGE = 100
 
 
 def _differ(each: dict[str, Any]) -> bool:
@@ -641,6 +650,49 @@ def core(say: Commands) -> dict[str, Gives]:
     }
 
 
+def compared(say: Commands) -> dict[str, Gives]:
+    """Return the rows of the oldest and the newest context side by side."""
+    rows: dict[str, Gives] = {}
+    for name, at, mark in (("Older", 0, "removed"), ("Newer", -1, "added")):
+        said = say("receipt", say.contexts[at])
+        head = int(said["head"].split(":")[0])
+        tokens = [each["tokens"] for each in said["explanation"]["parts"]]
+        rows[f"{name} context: {name}, “ @ ”, # tokens, after commit #"] = lambda _, said=said, head=head: (
+            said["tokens"],
+            head,
+        )
+        rows[f"{name} prompt: {mark} §"] = lambda cost, tokens=tokens: () if int(cost) in tokens else None
+        rows[f"{name} prompt: §"] = lambda cost, tokens=tokens: () if int(cost) in tokens else None
+    return rows
+
+
+def settings(_: Commands) -> dict[str, Gives]:
+    """Return the rows of the settings. No command lists those in force; the policy knows its own."""
+    policy = Policy()
+    spans = {
+        "Working memory": policy.ttl_working,
+        "Volatile memories": policy.ttl_volatile,
+        "Proposals that wait": policy.review_ttl,
+        "Texts of decided proposals": policy.review_keep,
+        "Details of contexts": policy.compact_receipts_after,
+        **{f"Volatile memories of kind {kind.value}": span for kind, span in policy.ttl_by_kind.items()},
+    }
+    rows: dict[str, Gives] = {
+        f"Retention: {title} # @ default @": lambda *_, span=span: span.days for title, span in spans.items()
+    }
+    return {
+        **rows,
+        "Policy: # at the default": lambda: len(fields(Policy)) - RETENTION,
+        # How many of these are at their default depends on how a server was started.
+        "Store and identity: § at the default": lambda _: (),
+        "Server: § at the default": lambda _: (),
+    }
+
+
+#: Number of the fields of a policy that say how long things are kept; they are in a list of their own.
+RETENTION = 7
+
+
 #: The screens by their addresses; what stands in braces are ids of the store.
 SCREENS: dict[str, Callable[[Commands], dict[str, Gives]]] = {
     "/": home,
@@ -669,14 +721,44 @@ SCREENS: dict[str, Callable[[Commands], dict[str, Gives]]] = {
     "/tokens": tokens,
     "/integrity": integrity,
     "/core": core,
+    "/settings": settings,
+    "/context?view=compare&a={oldest}&b={context}": compared,
 }
 
 
 @pytest.mark.parametrize("path", SCREENS)
 def test_every_number_of_a_screen_is_what_a_command_says(names, path):
     console, say = names
-    address = path.format(revised=say.revised, context=say.newest_context)
+    address = path.format(revised=say.revised, context=say.newest_context, oldest=say.contexts[0])
     with console.page(address) as page:
         loaded(page)
         found = lasting_faults(page, SCREENS[path](say))
+    assert not found, "\n".join(found)
+
+
+#: Values of one filter that are listed once it is expanded.
+LISTED = 50
+
+
+@pytest.mark.parametrize("path", ["/memories", "/memories?tag=harbour&status=active&status=archived"])
+def test_every_number_of_expanded_filters_is_what_a_command_says(names, path):
+    console, say = names
+    rows = {row: gives for row, gives in SCREENS[path](say).items() if not row.endswith("more")}
+    shown = say.active
+    if path != "/memories":
+        shown = [
+            each for each in say.memories if "harbour" in each["tags"] and each["status"] in {"active", "archived"}
+        ]
+    left = {title: len(say.by(field, shown)) - LISTED for title, field in FILTERS.items()}
+    with console.page(path) as page:
+        loaded(page)
+        folded = page.locator("fieldset button").filter(has_text=re.compile(r"^[\d,]+ more$"))
+        folded.first.wait_for()
+        while folded.count():
+            folded.first.click()
+        for title, count in left.items():
+            if count > 0:
+                expect(page.get_by_role("group", name=title, exact=True)).to_contain_text(f"and {count:,} more")
+        # What is left of a filter has no words of its own, and is read above.
+        found = [each for each in lasting_faults(page, rows, 3_000) if "more Fewer" not in each]
     assert not found, "\n".join(found)

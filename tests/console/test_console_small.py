@@ -54,6 +54,22 @@ def test_a_search_shows_what_it_found_while_texts_are_looked_through(console):
         expect(found).to_contain_text("1 memory found")
 
 
+def test_an_erasure_says_that_texts_are_still_looked_through(console):
+    console.owner.remember("Pays in rates.", tier="archival", subject="Lena", reason="told")
+    console.owner.remember("Ask Lena for the spare key.", tier="archival", reason="told")
+    with console.page("/erase") as page:
+        held = []
+        page.route("**/memory/items?*text=Lena*", lambda route: held.append(route))
+        page.get_by_label("Who or what is to go").fill("Lena")
+        expect(page.get_by_label("All about Lena")).to_be_checked()
+        waiting = page.get_by_text("Still looking for memories that say it")
+        waiting.wait_for()
+        for each in held:
+            each.continue_()
+        page.get_by_label("Ask Lena for the spare key").wait_for()
+        expect(waiting).to_have_count(0)
+
+
 def test_a_running_erasure_asks_for_no_second_plan(console):
     kept = console.owner.remember("The boiler is in the cellar.", tier="archival", reason="seen").record
     with console.page(f"/erase?ids={kept.id}") as page:

@@ -43,6 +43,8 @@ export function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Sele
     .map((hit) => hit.memory)
     .filter((memory) => memory.speaker?.toLowerCase() === bare.toLowerCase() && !known.has(memory.id));
   const memories = [...says.shown, ...said];
+  // Texts of many memories take longer than names.
+  const looking = seek && [named, spoken].some((each) => each.loading && !each.data);
   const turn = (id: string) => {
     const next = new Set(turned);
     if (!next.delete(id)) next.add(id);
@@ -120,6 +122,11 @@ export function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Sele
             ))}
           </ul>
         </>
+      ) : null}
+      {looking && offers.shown[0] ? (
+        <p class="soft" role="status">
+          Still looking for memories that say it: wait before you plan.
+        </p>
       ) : null}
       {chosen.length || ticked.length ? (
         <div>
