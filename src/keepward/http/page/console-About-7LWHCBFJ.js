@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-VPHC2IOP.js";import"./console-chunk-TMMAGAP6.js";import"./console-chunk-VGOZBOJJ.js";import"./console-chunk-NB7D4SBB.js";import"./console-chunk-RQ7YXIXK.js";import"./console-chunk-KEMOGD6H.js";import"./console-chunk-O42JKEVO.js";import"./console-chunk-JVQFQZX2.js";export{a as About,b as Erase,c as Everything};

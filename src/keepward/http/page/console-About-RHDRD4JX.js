@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-5SN4O22F.js";import"./console-chunk-ZZK5PPTZ.js";import"./console-chunk-MNCI3MIS.js";import"./console-chunk-WX3OURDP.js";import"./console-chunk-BUGFNHLP.js";import"./console-chunk-6JF3ZSZM.js";import"./console-chunk-TU2EYZMA.js";export{a as About,b as Erase,c as Everything};

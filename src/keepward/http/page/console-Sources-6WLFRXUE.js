@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-NB7D4SBB.js";import"./console-chunk-RQ7YXIXK.js";import"./console-chunk-KEMOGD6H.js";import"./console-chunk-O42JKEVO.js";import"./console-chunk-JVQFQZX2.js";export{c as Detail,a as Sources,b as Unknown};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-WX3OURDP.js";import"./console-chunk-BUGFNHLP.js";import"./console-chunk-6JF3ZSZM.js";import"./console-chunk-TU2EYZMA.js";export{c as Detail,a as Sources,b as Unknown};
