@@ -14,7 +14,7 @@ from keepward import Memory
 from keepward.integrations import GateWarning
 from keepward.integrations.claude_agent_sdk import KeepwardSessionStore
 
-FOLDER = "/home/ana/editor"
+FOLDER = "/srv/editor"
 SESSION = "0f8a6f0e-2f1b-4c3d-9a45-0d2f3f1f6a01"
 AGENT: Any = {"session_id": SESSION, "subpath": "subagents/agent-1"}
 PASSWORD = "the database password is Tr0ub4dor&3x!"
