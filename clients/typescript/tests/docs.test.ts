@@ -1,4 +1,4 @@
-/** Each block of docs/howto/typescript.md and of the README runs as it is, against a fresh store. */
+/** Each block of the pages on TypeScript and of the README runs as it is, against a fresh store. */
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -7,7 +7,11 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { serve } from "./server.ts";
 
-const PAGES = { page: "../../../docs/howto/typescript.md", readme: "../README.md" };
+const PAGES = {
+  page: "../../../docs/howto/typescript.md",
+  frameworks: "../../../docs/howto/frameworks/typescript.md",
+  readme: "../README.md",
+};
 /** Beside this file, so that the names of packages are found, and compiled with it. */
 const folder = new URL("snippets/", import.meta.url);
 const { url, token } = await serve();
