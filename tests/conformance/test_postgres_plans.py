@@ -211,6 +211,8 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "scopes_between": {"low": "/agents/a7", "high": "/agents/a8"},
     "on_branch": {"path": "/agents/a7", "low": "/agents/a7/", "high": "/agents/a70"},
     "tokens_like": {"low": "a", "high": "b"},
+    # Everything later is counted, so nothing may be later here.
+    "decisions_since": {"since": 2**62, "low": "g"},
     "candidates_unread": {"after": 0},
     "candidate_index": {"name": "none"},
     "commit_by_request": {"key": b"k"},

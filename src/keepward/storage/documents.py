@@ -435,7 +435,10 @@ class DocumentReads(Snapshot):
 
     def decisions_since(self, tenant: str, since: datetime) -> dict[str, int]:
         """Return how many approvals, rejections and refusals there were since an instant. No seal is checked."""
-        found = self._run("decisions_since", tenant, kind="receipts", since=to_micros(since))
+        # An id begins with its milliseconds, and may be made before its receipt: an hour is ample.
+        millis = f"{max(to_micros(since) // 1000 - 3_600_000, 0):012x}"
+        low = f"{millis[:8]}-{millis[8:]}"
+        found = self._run("decisions_since", tenant, kind="receipts", since=to_micros(since), low=low)
         return {kind: int(count) for kind, count in found}
 
     def low_trust_deliveries(self, tenant: str, after: str) -> list[dict[str, Any]]:

@@ -225,16 +225,16 @@ kind = CAST(:kind AS TEXT)
 {{select_documents}} WHERE tenant = :tenant AND {{of_kind}} AND id < :before ORDER BY id DESC LIMIT :limit;
 
 -- decisions_since --
--- How many decisions were made since an instant, by the kind of their receipts. A quotation mark within a text is
--- escaped, so that only a key of the body matches.
+-- How many decisions were made since an instant, by the kind of their receipts; ids rise with time, and :low is below all
+-- of them. A quotation mark within a text is escaped, so that only a key of the body matches.
 SELECT 'approval', count(*) FROM commits WHERE tenant = :tenant AND at >= :since AND kind = 'approve'
 UNION ALL
 SELECT 'rejection', count(*) FROM documents
- WHERE tenant = :tenant AND {{of_kind}} AND state IS NULL AND at >= :since
+ WHERE tenant = :tenant AND {{of_kind}} AND id >= :low AND state IS NULL AND at >= :since
    AND instr(body, CAST('"kind":"rejection"' AS BLOB)) > 0
 UNION ALL
 SELECT 'refusal', count(*) FROM documents
- WHERE tenant = :tenant AND {{of_kind}} AND state IS NULL AND at >= :since
+ WHERE tenant = :tenant AND {{of_kind}} AND id >= :low AND state IS NULL AND at >= :since
    AND instr(body, CAST('"kind":"refusal"' AS BLOB)) > 0;
 
 -- documents_in --
