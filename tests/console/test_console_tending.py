@@ -270,8 +270,9 @@ def test_setting_shows_its_source_and_pending_acceptance(console):
 def test_retention_is_found_by_name_has_units_and_gives_the_line_that_changes_it(console):
     with console.page("/") as page:
         page.keyboard.press("Control+k")
-        page.keyboard.type("retention")
-        page.get_by_role("option", name="Retention: how long things are kept").wait_for()
+        # An empty field lists all commands, with the screens first.
+        page.get_by_role("combobox").fill("retention")
+        page.get_by_role("option", name="Retention: how long things are kept", selected=True).wait_for()
         page.keyboard.press("Enter")
         kept = page.get_by_role("region", name="Retention")
         expect(kept.get_by_role("listitem", name="Working memory")).to_contain_text("1 day")
