@@ -161,7 +161,7 @@ def test_receipt_of_a_damaged_commit_says_so(owner: Memory, told: list[Any]) -> 
     assert VERIFY in found["damage"][0]
 
 
-def test_context_with_a_damaged_version_names_it_and_does_not_call_it_erased(owner: Memory, told: list[Any]) -> None:
+def test_a_context_calls_a_damaged_version_damaged_not_erased(owner: Memory, told: list[Any]) -> None:
     memory = told[2].id
     receipt = owner.context("Which mill grinds rye?").receipt.id
     owner.revise(memory, "Mill 2 grinds spelt", reason="told")

@@ -88,7 +88,7 @@ def test_more_branches_than_a_page_are_turned_with_their_total(console):
         expect(page.get_by_role("list", name="Branches").get_by_role("listitem")).to_have_count(3)
 
 
-def test_a_branch_is_made_by_keys_and_a_wrong_name_has_the_servers_message(console):
+def test_keys_make_a_branch_and_a_wrong_name_is_explained(console):
     with console.page("/", expected=["400", "422", "409"]) as page:
         page.keyboard.press("Control+k")
         page.get_by_role("combobox").fill("make a branch")

@@ -101,7 +101,7 @@ def test_approvals_cut_by_a_page_say_there_may_be_more(console):
         expect(journal(page)).to_contain_text("3+ approvals at once")
 
 
-def test_what_can_be_read_of_a_damaged_commit_is_shown_in_red_and_not_rolled_back(console):
+def test_a_damaged_commit_is_red_and_cannot_be_rolled_back(console):
     for name in ("pier", "mole", "quay"):
         remember(console, f"The {name} is long.")
     tamper.edit(console.owner.path, "commits", "at = at + 1", "seq = 2")

@@ -83,7 +83,7 @@ class Version(Value):
     op: str
     commit: Commit
     details: CommitDetails
-    #: As in ``CommitView``, and if the version before it cannot be read, so that ``before`` is not known.
+    #: What of this version cannot be read, as sentences; also that ``before`` is unknown, if the version before is damaged.
     damage: tuple[str, ...] = ()
 
 

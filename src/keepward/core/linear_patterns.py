@@ -1,4 +1,4 @@
-"""Regular expressions in RE2's syntax that take time linear in the text, or nearly so without the package google-re2.
+"""Regular expressions in RE2's syntax that no text can slow down, with the package google-re2 and without it.
 
 RE2 runs every pattern in linear time. Where it has no wheel, Python's ``re`` runs a pattern only if
 ``measured_patterns.txt`` says that hostile texts took it at most 50 ms: over the complete text, or over windows of it,

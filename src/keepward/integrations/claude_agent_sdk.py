@@ -1,4 +1,4 @@
-"""The session store of the Claude Agent SDK over a handle on memories: transcripts of sessions, entry by entry.
+"""Keep the transcripts of the Claude Agent SDK in Keepward: `SessionStore` of the SDK, on a handle.
 
 An entry is an event of the session with the entry as its fields, found by what a person or the model said in it. The
 answer of a tool is stored, but has no text to find. Needs the extra ``claude-agent-sdk``.
@@ -33,7 +33,7 @@ MAX_ENTRIES_PER_WRITE = 64
 
 
 class KeepwardSessionStore(SessionStore):
-    """Transcripts below the scope of a handle: a project is a scope, a session is a session.
+    """Stores transcripts below the scope of a handle. Each project of the SDK has a scope of its own.
 
     An entry that comes again with its ``uuid`` is stored once. A secret in an entry is replaced by a marker.
     """

@@ -207,7 +207,7 @@ class KeepwardConversationStore(ConversationStore):
 
 
 def _tool_answers(entries: Sequence[ConversationEntry]) -> Iterator[str]:
-    """Yield what tools answered, as they wrote it and as JSON does."""
+    """Yield the answers of tools, each as plain text and as JSON, since a model may quote either."""
     for part in (part for each in entries for part in each.message.parts if isinstance(part, ToolReturnPart)):
         answer = part.model_response_str()
         if len(answer) >= _MIN_ANSWER_CHARS:

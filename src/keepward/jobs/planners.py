@@ -557,7 +557,7 @@ def _extracted_events(context: JobContext, sources: Sequence[Record]) -> list[In
     return events
 
 
-#: Memories that share a minhash with one that is compared with few, because the comparisons would be too many.
+#: With how many memories of one minhash each is compared, once the comparisons would exceed their limit.
 FEW_HOLDERS_PER_MINHASH = 2
 
 

@@ -48,7 +48,7 @@ _LIKING: Final = lazy_regex(
 
 
 def preference_pattern() -> str:
-    """Return the pattern of a preference or a standing instruction."""
+    """Return the pattern that finds a preference ("I prefer tabs") or a standing instruction ("always use tabs")."""
     # For RE2 a word ends at any non-ASCII letter, so the pattern spells out the ends.
     start = r"(?:^|[.!?;:,\n])\s*(?:(?:please|and|so|but|also),?\s+){0,2}"
     anywhere = rf"(?:^|[^\pL\pN])(?:{'|'.join(_ANYWHERE)})(?:$|[^\pL\pN])"

@@ -569,9 +569,10 @@ class VisibleReader:
         except InvalidInput:
             shown = self._commits_shown(self.context.store.commit_ids(self.context.tenant, name))
             view = commit_of(self.context, _only(shown, name), partly=partly)
-        return self._shown_commit(view)
+        return self._readable_commit(view)
 
-    def _shown_commit(self, view: CommitView) -> CommitView:
+    def _readable_commit(self, view: CommitView) -> CommitView:
+        """Return a commit with the steps that the handle may see; of a damaged one, the reason only if it sees all."""
         shown = self.visible_commits([view])[0]
         # A change that cannot be read may be of a scope or content that is hidden.
         return shown if self._sees_everything or not view.damage else _without_reason(shown)
@@ -602,7 +603,7 @@ class VisibleReader:
     def commits_changing(
         self, ids: Sequence[str], fields: Sequence[str], *, after: int, until: int
     ) -> tuple[dict[str, list[CommitView]], tuple[str, ...]]:
-        """Return, by memory, the commits of a range that changed one of some fields, oldest first.
+        """Return, by memory id, the commits in a range that changed at least one of the named fields, oldest first.
 
         The second value has sentences about versions that cannot be read.
         """
@@ -611,7 +612,7 @@ class VisibleReader:
         for name, (history, damaged) in self.context.store.readable_histories(self.context.tenant, ids).items():
             between = [(view, step) for view, step in history if after < view.commit.seq <= until]
             changing = [view for view, step in between if _changes(step, fields)]
-            commits[name] = [self._shown_commit(view) for view in changing]
+            commits[name] = [self._readable_commit(view) for view in changing]
             notes += _notes_on_versions(name, damaged)
             notes += (note for view in changing for note in view.damage)
         return commits, tuple(dict.fromkeys(notes))
@@ -831,7 +832,7 @@ class VisibleReader:
         if stored is None or not self._visible_receipts([stored]):
             raise NotFound("there is no receipt by that id in this tenant")
         commit = store.readable_commit(tenant, stored["commit"]) if "commit" in stored else None
-        view = None if commit is None else self._shown_commit(commit)
+        view = None if commit is None else self._readable_commit(commit)
         return stored if commit is None else self._own_part(stored, commit), view
 
     def _stored_receipt(self, name: str) -> dict[str, Any] | None:

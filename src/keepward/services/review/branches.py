@@ -501,7 +501,7 @@ def _still_waiting(main: RequestContext, name: str, items: Sequence[_Item]) -> d
 
 
 def _write(there: RequestContext, main: RequestContext, name: str, items: Sequence[_Item]) -> tuple[str, ...]:
-    """Write changes of a branch to main, each as its author would; return the ids of the commits.
+    """Write changes of a branch to main with the rights and trust of their authors; return the ids of the commits.
 
     The changes of one author are one commit, except those that need several steps, such as a move with an edit.
     """

@@ -249,7 +249,10 @@ def record_sources(context: RequestContext, steps: Iterable[Step]) -> None:
 
 
 def copy_sources(context: RequestContext, originals: Mapping[str, str]) -> None:
-    """Give memories what the sources of others said: by id, the id of the other, such as that of a branch."""
+    """Copy what the cited sources said from one memory to another, as a merge does.
+
+    ``originals`` has, by the id of the memory that gets them, the id of the memory on the branch.
+    """
     known = {
         each.id: each for each in context.store.documents(CitedSources, context.tenant).list(ids=[*originals.values()])
     }
