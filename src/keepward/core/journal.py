@@ -83,7 +83,7 @@ class Version(Value):
     op: str
     commit: Commit
     details: CommitDetails
-    #: What of this version cannot be read, as sentences; also that ``before`` is unknown, if the version before is damaged.
+    #: Sentences about what of this version, or of the version before it, cannot be read; empty if all can.
     damage: tuple[str, ...] = ()
 
 
