@@ -35,7 +35,12 @@ BEYOND_DESCRIPTION = (
     # A pattern does not know how many days a month has.
     (r".*", "invalid_input", r"not an instant|is a commit's number or id"),
     # What is in the store, or in the receipt, decides.
-    (r"POST /memory/bisect", "invalid_input", r"passes already|nothing to look for"),
+    (r"POST /memory/bisect", "invalid_input", r"passes already|nothing to look for|^give one of these"),
+    (r"POST /memory/tests", "invalid_input", r"^test \d+"),
+    (r"POST /memory/branches/\{name\}/merge", "invalid_input", r"this branch does not change"),
+    # A header puts the call on a branch, or names a scope.
+    (r"POST /memory/branches", "invalid_input", r"leave this branch"),
+    (r".*", "invalid_input", r"name of a tenant or scope contains"),
     (r"POST /memory/erase(/plan)?", "invalid_input", r"^say what to erase"),
     (r"POST /memory/feedback", "invalid_input", r"not in it|shows|name it once"),
     (r"POST /memory/items/merge", "invalid_input", r"can be merged|about whom its memories are"),
@@ -53,6 +58,7 @@ BEYOND_DESCRIPTION = (
     (r"POST /memory/(import|restore-export|restore-export/plan)", "invalid_input", r""),
     # An export is of every scope.
     (r"GET /memory/export", "invalid_input", r"contains every scope"),
+    (r"GET /memory/subjects/\{name\}", "invalid_input", r"reads every scope"),
     # A vector has the length of the store's model, and a direction.
     (r".*", "invalid_input", r"a vector"),
 )
@@ -75,6 +81,9 @@ def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool
 
 def misfit(kind: str, case: Any, told: dict[str, Any]) -> bool:
     """Return whether a description says something else than what is read, but for ``BEYOND_DESCRIPTION``."""
+    # A server that is busy has read nothing.
+    if told.get("code") == "rate_limited":
+        return False
     if kind == "AcceptedNegativeData":
         # Where there is but one memory to merge there is nothing to judge.
         return case.operation.label != "POST /memory/items/merge" or told.get("outcome", "") is not None
