@@ -23,12 +23,20 @@ interface Entry {
   title: string;
   /** What it is, beside the title. */
   note?: string;
+  /** What tells it from another of its title. */
+  key?: string;
   run: () => unknown;
 }
 
 interface Group {
   title: string;
   entries: Entry[];
+}
+
+interface Offer {
+  groups: Group[];
+  /** Whether every name that the text may be has arrived. */
+  settled: boolean;
 }
 
 // People and memories that are offered of each sort.
@@ -61,15 +69,20 @@ function commands(showKeys: () => void): Entry[] {
   return all.filter((command) => !command.owner || mayChange());
 }
 
-function useGroups(text: string, showKeys: () => void): Group[] {
+function useOffer(text: string, showKeys: () => void): Offer {
   const sought = useDebounced(text);
   const name = { params: { query: { name: sought } } };
-  const users = useGet(sought ? "/memory/users" : null, name).data?.items ?? [];
-  const projects = useGet(sought ? "/memory/projects" : null, name).data?.items ?? [];
-  const sources = useGet(sought ? "/memory/sources" : null, { params: { query: { below: true, name: sought } } }).data;
-  const subjects = useGet(sought ? "/memory/facets" : null, {
+  const ofUsers = useGet(sought ? "/memory/users" : null, name);
+  const ofProjects = useGet(sought ? "/memory/projects" : null, name);
+  const ofSources = useGet(sought ? "/memory/sources" : null, { params: { query: { below: true, name: sought } } });
+  const ofSubjects = useGet(sought ? "/memory/facets" : null, {
     params: { query: { below: true, of: ["subject"], name: sought } },
-  }).data?.facets["subject"];
+  });
+  const settled = sought === text && ![ofUsers, ofProjects, ofSources, ofSubjects].some((each) => each.loading);
+  const users = ofUsers.data?.items ?? [];
+  const projects = ofProjects.data?.items ?? [];
+  const sources = ofSources.data;
+  const subjects = ofSubjects.data?.facets["subject"];
   const memories = useGet(sought ? "/memory/items" : null, {
     params: { query: { below: true, text: sought, limit: OFFERED } },
   }).data?.items;
@@ -89,7 +102,7 @@ function useGroups(text: string, showKeys: () => void): Group[] {
     .filter(([name]) => has(name))
     .map(([name, search]) => ({ title: name, note: "saved filter", run: () => go(`/memories?${search}`) }));
   if (saved.length) groups.unshift({ title: "Saved filters", entries: saved });
-  if (!text) return groups;
+  if (!text) return { groups, settled };
   const people = new Map<string, string>();
   const add = (name: string, note: string) => {
     if (has(name) && !people.has(name)) people.set(name, note);
@@ -109,21 +122,30 @@ function useGroups(text: string, showKeys: () => void): Group[] {
     .first(OFFERED);
   const seq = Number(/^(?:commit\s*|#)?(\d+)$/i.exec(text)?.[1] ?? 0);
   const commit = seq > 0 && seq <= Number(status.value?.head.split(":")[0] ?? 0);
-  return [
+  const offered = [
     {
       title: "Commits",
       entries: commit ? [{ title: `Commit ${seq}`, run: () => go(`/commits?at=${seq}`) }] : [],
     },
     {
       title: named.isWhole ? "People and sources" : `People and sources, ${named.rest}`,
-      entries: named.shown.map(([name, note]) => ({ title: name, note, run: () => go(aboutOf(name)) })),
+      entries: named.shown.map(([name, note]) => ({
+        title: name,
+        note,
+        key: `about ${name}`,
+        run: () => go(aboutOf(name)),
+      })),
     },
     {
       title: "Branches",
       entries: (branches?.shown ?? [])
         .filter((branch) => has(branch.name))
         .slice(0, OFFERED)
-        .map(({ name }) => ({ title: name, run: () => go(`/branches?${new URLSearchParams({ name })}`) })),
+        .map(({ name }) => ({
+          title: name,
+          key: `branch ${name}`,
+          run: () => go(`/branches?${new URLSearchParams({ name })}`),
+        })),
     },
     ...groups,
     {
@@ -131,34 +153,48 @@ function useGroups(text: string, showKeys: () => void): Group[] {
       entries: [
         ...(memories?.shown ?? []).map((memory) => ({
           title: memory.text,
+          key: memory.id,
           run: () => go(`/memories/${encodeURIComponent(memory.id)}`),
         })),
         { title: `Search memories for “${text}”`, run: () => go(listOf({ q: text })) },
       ],
     },
   ].filter((group) => group.entries.length);
+  return { groups: offered, settled };
 }
 
 export function CommandMenu({ onClose, showKeys }: { onClose: () => void; showKeys: () => void }) {
   const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
+  // The entry that arrows chose; what arrives later may stand before it. Empty is the first.
+  const [chosen, choose] = useState("");
+  // Whether Enter was pressed before every name had arrived.
+  const [waiting, setWaiting] = useState(false);
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
-  const groups = useGroups(text.trim(), showKeys);
+  const { groups, settled } = useOffer(text.trim(), showKeys);
   const entries = groups.flatMap((group) => group.entries);
-  const current = Math.min(at, entries.length - 1);
+  const keys = entries.map((entry) => entry.key ?? `${entry.title}, ${entry.note}`);
+  const current = Math.max(0, keys.indexOf(chosen));
   useEffect(() => {
     list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   }, [current, text]);
+  useEffect(() => {
+    if (waiting && settled) run(entries[current]);
+  });
   const run = (entry: Entry | undefined) => {
     if (!entry) return;
     onClose();
     entry.run();
   };
-  const step = (by: number) => setAt((current + by + entries.length) % Math.max(1, entries.length));
+  const step = (by: number) => choose(keys.at((current + by) % Math.max(1, keys.length)) ?? "");
+  const enter = () => {
+    // The first entry is not known until every name has arrived.
+    if (chosen || settled) run(entries[current]);
+    else setWaiting(true);
+  };
   let place = -1;
   return (
-    <Dialog title="Find or do" onClose={onClose} onSubmit={() => run(entries[current])}>
+    <Dialog title="Find or do" onClose={onClose} onSubmit={enter}>
       <input
         type="search"
         role="combobox"
@@ -173,7 +209,8 @@ export function CommandMenu({ onClose, showKeys }: { onClose: () => void; showKe
         placeholder="A screen, a command, a name, words, or a commit's number"
         onInput={(event) => {
           setText(event.currentTarget.value);
-          setAt(0);
+          choose("");
+          setWaiting(false);
         }}
         onKeyDown={(event) => {
           const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -206,6 +243,11 @@ export function CommandMenu({ onClose, showKeys }: { onClose: () => void; showKe
           </div>
         ))}
       </div>
+      {waiting ? (
+        <p class="soft small" role="status">
+          Looking for names…
+        </p>
+      ) : null}
     </Dialog>
   );
 }

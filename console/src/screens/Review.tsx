@@ -27,6 +27,7 @@ import { approvable, mayEdit, OTHER_APPROVER_NEEDED, type Proposal } from "./rev
 
 // Most that one call decides, and so most that are selected at once.
 const MOST = 200;
+const NOT_YET_SELECTED = "Not yet: the others are still being selected";
 
 type Open = { what: "reject" | "batch"; items: Proposal[] } | { what: "edit"; items: [Proposal] };
 
@@ -63,6 +64,7 @@ export function Review() {
   const [chosen, setChosen] = useState<ReadonlyMap<string, Proposal>>(new Map());
   const [open, setOpen] = useState<Open | null>(null);
   const [busy, setBusy] = useState(false);
+  const [selecting, setSelecting] = useState(false);
   const place = useRef(0);
   const at = address.get("at");
   const found = at ? list.find((each) => each.id === at) : 0;
@@ -113,7 +115,9 @@ export function Review() {
     setChosen(next);
   };
   const all = async () => {
+    setSelecting(true);
     const found = await get("/memory/quarantine", { params: { query: { ...filters, offset: 0, limit: MOST } } });
+    setSelecting(false);
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     setChosen(new Map(found.data.items.shown.map((each) => [each.id, each])));
   };
@@ -142,6 +146,7 @@ export function Review() {
   const meant = chosen.size ? [...chosen.values()] : item ? [item] : [];
   const act = {
     approve: () => {
+      if (selecting) return say(NOT_YET_SELECTED, { tone: "plain" });
       // A batch approves proposals as they are.
       const ready = meant.filter((each) => approvable(each) && !leftOutOf(each.digest).size);
       if (chosen.size && ready.length) setOpen({ what: "batch", items: ready });
@@ -151,6 +156,7 @@ export function Review() {
       if (item && mayEdit(item)) setOpen({ what: "edit", items: [item] });
     },
     reject: () => {
+      if (selecting) return say(NOT_YET_SELECTED, { tone: "plain" });
       if (meant.length) setOpen({ what: "reject", items: meant });
     },
   };
@@ -180,13 +186,14 @@ export function Review() {
     a: may ? { does: "Approve what is open, or all that are selected", run: act.approve } : null,
     r: may ? { does: "Reject, with a reason", run: act.reject } : null,
     e: may ? { does: "Edit and approve", run: act.edit } : null,
-    s: meant.length
-      ? { does: "Snooze until tomorrow", run: () => hide(meant, snoozeTimes(new Date())[1]?.[1] ?? null) }
-      : null,
+    s:
+      meant.length && !selecting
+        ? { does: "Snooze until tomorrow", run: () => hide(meant, snoozeTimes(new Date())[1]?.[1] ?? null) }
+        : null,
     x: may ? { does: "Select or deselect", run: () => toggle(item) } : null,
     J: may ? { does: "Select, and go on to the next", run: () => extend(1) } : null,
     K: may ? { does: "Select, and go back to the previous", run: () => extend(-1) } : null,
-    Escape: chosen.size ? { does: "Deselect all", run: () => setChosen(new Map()) } : null,
+    Escape: chosen.size && !selecting ? { does: "Deselect all", run: () => setChosen(new Map()) } : null,
   });
 
   const total = list.total;
@@ -242,7 +249,11 @@ export function Review() {
           <div class="card queue">
             <States address={address} />
             <Filters counts={facts.current.counts} address={address} />
-            {chosen.size ? (
+            {selecting ? (
+              <div class="chosen">
+                <b>Selecting…</b>
+              </div>
+            ) : chosen.size ? (
               <div class="chosen">
                 <b class="num">{chosen.size} selected</b>
                 {total > chosen.size && chosen.size < MOST ? (

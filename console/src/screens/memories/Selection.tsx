@@ -31,18 +31,28 @@ interface SelectionProps {
 
 export function Selection({ selected, clear, choose, query, total }: SelectionProps) {
   const [open, setOpen] = useState<"forget" | "contain" | null>(null);
+  const [selecting, setSelecting] = useState(false);
   const items = [...selected.values()];
   const all = async () => {
+    setSelecting(true);
     const found = await get("/memory/items", { params: { query: { ...query, offset: 0, limit: MOST } } });
+    setSelecting(false);
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     choose(new Map(found.data.items.shown.map((each) => [each.id, each])));
   };
-  const may = mayChange();
+  // Until all are selected, nothing is done with a part of them.
+  const may = mayChange() && !selecting;
   useKeys("Selected", {
-    Escape: { does: "Select nothing", run: clear },
+    Escape: selecting ? null : { does: "Select nothing", run: clear },
     c: may ? { does: "Take what is selected out of use", run: () => setOpen("contain") } : null,
     d: may ? { does: "Forget what is selected", run: () => setOpen("forget") } : null,
   });
+  if (selecting)
+    return (
+      <div class="memory-selection" role="region" aria-label="Selected memories">
+        <b>Selecting…</b>
+      </div>
+    );
   return (
     <div class="memory-selection" role="region" aria-label="Selected memories">
       <b>{counted(items.length, "memory", "memories")} selected</b>
