@@ -57,7 +57,8 @@ def served(tmp_path):
                 with urllib.request.urlopen(request, timeout=10) as answer:
                     return answer.status
             except urllib.error.HTTPError as fault:
-                return fault.code
+                with fault:
+                    return fault.code
 
         deadline = time.monotonic() + 120
         while server.poll() is None and time.monotonic() < deadline:

@@ -1,5 +1,5 @@
 // Made by `make typescript` from src/keepward/api.py: do not edit.
-// schemas: 21ee54c5b34775d75947b6ee8f79509e60d17354d6e258e6442be514dd753841
+// schemas: d4d8cbe1f3bf87596868b2254f6952111dfe89818ec1f41158cdf7ba2a443f0e
 import type { components } from "./schema.js";
 
 /** The types of the HTTP API, by name. */

@@ -356,7 +356,7 @@ export interface components {
         /**
          * AnyReceipt
          * @description The record of one decision; its further keys depend on `kind`. That of a context has an `explanation`,
-         *         and that of a damaged commit a list `damage` of sentences about it.
+         *     and that of a damaged commit a list `damage` of sentences about it.
          */
         AnyReceipt: {
             actor: string;
@@ -1444,7 +1444,7 @@ export interface components {
          * Duplicate
          * @description The same is remembered already, or the change changes nothing.
          *
-         *         ``commit`` is the commit that confirmed it, if any.
+         *     ``commit`` is the commit that confirmed it, if any.
          */
         Duplicate: {
             commit: components["schemas"]["Commit"] | null;
@@ -4123,7 +4123,7 @@ export interface components {
          * SettingsFile
          * @description The settings file read at the start of the server.
          *
-         *         If `accepted`, all of it is in force; if `changed`, a restart is needed.
+         *     If `accepted`, all of it is in force; if `changed`, a restart is needed.
          */
         SettingsFile: {
             accept_with: string | null;

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from functools import cache
+from inspect import cleandoc
 from typing import Any, Literal
 
 import msgspec
@@ -50,6 +51,9 @@ def schema_of_result(kind: Any) -> Schema:
         [kind], schema_hook=_schema_of_other, ref_template=_REFERENCE + "{name}"
     )
     for name, part in _without_positions(parts).items():
+        if "description" in part:
+            # Before Python 3.13 a docstring is indented as in its file.
+            part["description"] = cleandoc(part["description"])
         if "properties" in part:
             # A default is for those who make the value, not for those who read it.
             given = {*part["required"]} | {key for key, value in part["properties"].items() if "default" in value}

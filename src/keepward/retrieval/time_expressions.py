@@ -24,6 +24,7 @@ REPORTED_LATER_CLOSENESS: Final = 0.5
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_US: Final = 86_400_000_000
+_DAY = np.timedelta64(1, "D")
 _COUNTS: Final = {
     word: n
     for n, words in enumerate(("", "a an one", "two couple", "three few", "four", "five", "six", "seven"))
@@ -196,15 +197,20 @@ def closeness(periods: Sequence[Period], instants: npt.NDArray[np.int64]) -> npt
     for period in periods:
         if period.year is None:
             years = days.astype("datetime64[Y]")
-            begins = np.where(_begin(period, years) > days, _begin(period, years - 1), _begin(period, years))
+            begins = np.where(
+                _begin(period, years) > days, _begin(period, _months_after(years, -12)), _begin(period, years)
+            )
         else:
             begins = np.full(len(days), _begin(period, np.array(period.year - 1970).astype("datetime64[Y]")))
-        ends = begins + 1 if period.day else (begins.astype("datetime64[M]") + period.months).astype("datetime64[D]")
-        within, later = (begins <= days) & (days < ends), (ends <= days) & (days < ends + REPORTED_WITHIN_DAYS)
+        ends = begins + _DAY if period.day else _months_after(begins, period.months)
+        within, later = (begins <= days) & (days < ends), (ends <= days) & (days < ends + REPORTED_WITHIN_DAYS * _DAY)
         found = np.maximum(found, np.where(within, 1.0, np.where(later, REPORTED_LATER_CLOSENESS, 0.0)))
     return found
 
 
 def _begin(period: Period, years: npt.NDArray[np.datetime64]) -> npt.NDArray[np.datetime64]:
-    months = years.astype("datetime64[M]") + (period.month - 1)
-    return np.asarray(months.astype("datetime64[D]") + ((period.day or 1) - 1))
+    return np.asarray(_months_after(years, period.month - 1) + ((period.day or 1) - 1) * _DAY)
+
+
+def _months_after(begins: npt.NDArray[np.datetime64], months: int) -> npt.NDArray[np.datetime64]:
+    return np.asarray((begins.astype("datetime64[M]") + np.timedelta64(months, "M")).astype("datetime64[D]"))

@@ -679,7 +679,8 @@ SELECT DISTINCT e.memory_id FROM events e
 -- Superseded and contained memories of a scope with the same digest or trait, newest first.
 SELECT r.id
   FROM (SELECT id FROM features WHERE tenant = :tenant AND digest = :digest
-        UNION SELECT id FROM features WHERE tenant = :tenant AND trait = :trait) f CROSS JOIN records r
+        UNION ALL
+        SELECT id FROM features WHERE tenant = :tenant AND trait = :trait AND digest <> :digest) f CROSS JOIN records r
  WHERE r.tenant = :tenant AND r.id = f.id AND r.scope = :scope
    AND (r.status = 'superseded' OR (r.status = 'archived' AND EXISTS (
         SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.position / 1048576
