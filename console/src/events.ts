@@ -188,6 +188,10 @@ function followConnection(): void {
 /** Listen for as long as there is a session. */
 export function followSession(): void {
   followConnection();
+  // A backup, a job or a memory test of the terminal is no commit: whoever comes back from there sees what it did.
+  addEventListener("focus", () => {
+    if (known) notifyChanged();
+  });
   effect(() => {
     const { state } = session.value;
     if (state === "open" || state === "reading") join();

@@ -1,6 +1,7 @@
 /** The state of the store in numbers, read once for all who show it. */
 
 import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { api, ask, type Problem, type Schemas } from "./api";
 import { commits, following, queueVersion } from "./events";
 import { session, type Session } from "./session";
@@ -8,16 +9,29 @@ import { session, type Session } from "./session";
 export const status = signal<Schemas["StatusReport"] | null>(null);
 export const statusProblem = signal<Problem | null>(null);
 
+// Milliseconds for which it is fresh for a screen that opens.
+const FRESH_MS = 1_000;
+
 let took = 0;
+let readAt = -FRESH_MS;
 
 async function read(): Promise<void> {
   const began = performance.now();
+  readAt = began;
   const found = await ask(api.GET("/memory/status"));
   took = performance.now() - began;
   if (found.ok) {
     status.value = found.data;
     statusProblem.value = null;
   } else statusProblem.value = found.problem;
+}
+
+/** Read it again for a screen that opens: a backup, for example, is no commit. */
+export function useStatus(): typeof status.value {
+  useEffect(() => {
+    if (readable(session.peek()) && performance.now() - readAt > FRESH_MS) void read();
+  }, []);
+  return status.value;
 }
 
 /** Read it now, and again whenever something happened. */

@@ -197,6 +197,19 @@ def test_home_and_integrity_say_how_old_the_newest_backup_is_and_where(console):
         shows(page, "Backups", "fresh", str(copy), f"{commits - 1} of {commits} commits", "verified when it was made")
 
 
+def test_a_backup_of_the_terminal_is_seen_on_the_next_screen_and_on_return(console):
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    with console.page("/") as page:
+        expect(integrity(page)).to_contain_text("no backup by this machine")
+        first, second = console.folder / "first.db", console.folder / "second.db"
+        console.owner.backup(first)
+        page.get_by_role("navigation").get_by_role("link", name="Integrity").click()
+        shows(page, "Backups", str(first))
+        console.owner.backup(second)
+        page.evaluate("dispatchEvent(new Event('focus'))")
+        shows(page, "Backups", str(second))
+
+
 def test_home_warns_of_a_backup_that_is_due(console):
     console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:

@@ -5,7 +5,7 @@ import { Link } from "wouter-preact";
 import { queueVersion } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
-import { status, statusProblem } from "../status";
+import { statusProblem, useStatus } from "../status";
 import { counted } from "../parts/Contain";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
@@ -22,7 +22,7 @@ import { warningsOf, type Warning } from "./home/warnings";
 import { headline, proposerLabel, summaryOf } from "./review/labels";
 
 export function Home() {
-  const now = status.value;
+  const now = useStatus();
   // The numbers first: what takes longer comes after them.
   const checks = useGet(now ? "/memory/doctor" : null);
   const jobs = useGet(now ? "/memory/jobs" : null);

@@ -6,7 +6,7 @@ import type { Answer, Schemas } from "../api";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
-import { status } from "../status";
+import { status, useStatus } from "../status";
 import { Button } from "../parts/Button";
 import { CommitLink } from "../parts/CommitLink";
 import { Command } from "../parts/Command";
@@ -151,7 +151,7 @@ function Verified({ found }: { found: Schemas["Verification"] }) {
 
 /** When the store was last copied, where to, and how to do it again. */
 function Backups() {
-  const now = status.value;
+  const now = useStatus();
   if (!now) return null;
   const { state, at, path } = now.backups;
   return (

@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-YJLH3SV3.js";import"./console-chunk-VZVIUKI2.js";import"./console-chunk-BMR6I3EL.js";import"./console-chunk-V6TPWPMY.js";import"./console-chunk-NGYWXIPN.js";import"./console-chunk-6RWIAY2I.js";import"./console-chunk-Y5GB5NMY.js";export{a as About,b as Erase,c as Everything};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-V6TPWPMY.js";import"./console-chunk-NGYWXIPN.js";import"./console-chunk-6RWIAY2I.js";import"./console-chunk-Y5GB5NMY.js";export{c as Detail,a as Sources,b as Unknown};

@@ -1,1 +1,0 @@
-import{a as p,ba as a,pb as e,za as n}from"./console-chunk-Y5GB5NMY.js";function i({memory:t}){return a(p,{children:[t.subject?a("span",{children:["about ",a(e,{name:t.subject})]}):null,a("span",{children:["said by ",a(e,{name:t.speaker??t.text_by})]}),a(n,{at:t.text_at})]})}export{i as a};
