@@ -1,6 +1,7 @@
 """Evaluate recall and contexts through the front door: tables in Markdown, a run file, a check of determinism.
 
     python -m evals.recall --dataset locomo --data FILE... --out run.jsonl [--repeat run2.jsonl]
+    python -m evals.recall --dataset beam | realtalk | factconsolidation --data PATH...
     python -m evals.recall --dataset own | assistant | unread | fresh | blind | sealed | all
 
 Invariants
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from evals import recall_baselines, recall_report, recall_sets
+from evals import published, recall_baselines, recall_report, recall_sets
 from evals.recall_run import BUDGETS, LONGEST, POLICY, Answer, Run, differences, run
 from evals.recall_sets import CATEGORIES, DataSet
 from evals.recall_vectors import chosen
@@ -40,7 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) -> int:
     embedder, counter = chosen(options.embedder, options.cache), choose_counter(options.counter)
     policy = replace(POLICY, candidates=options.candidates)
-    sets = _sets(options)
+    try:
+        sets = _sets(options)
+    except ValueError as fault:
+        print(fault, file=sys.stderr)
+        return 1
     finished: list[tuple[DataSet, Run, dict[str, list[Answer]]]] = []
     for data in sets:
         done = run(
@@ -61,12 +66,12 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
             continue
         finished.append((data, done, baselines))
         _print(*(f"* {note}" for note in recall_report.remarks(data, done)))
-        if data.file is not None or data.name == recall_sets.ASSISTANT:
+        if data.published or data.name == recall_sets.ASSISTANT:
             _print(recall_report.overall(data, done, baselines))
             _print(recall_report.by_category(data, done))
             _print(recall_report.latencies(done))
-    if any(data.file is None for data, _, _ in finished):
-        _print(recall_report.own_sets([each for each in finished if each[0].file is None]))
+    if any(not data.published for data, _, _ in finished):
+        _print(recall_report.own_sets([each for each in finished if not each[0].published]))
     if finished and not options.no_parts:
         _print(recall_report.against_parts(finished))
     _print(
@@ -102,8 +107,10 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m evals.recall", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--dataset", choices=("locomo", "own", "assistant", *UNTUNED, "all"), default="all")
-    parser.add_argument("--data", type=Path, nargs="+", default=[], help="files of the LoCoMo format, each a set")
+    parser.add_argument("--dataset", choices=(*published.READERS, "own", "assistant", *UNTUNED, "all"), default="all")
+    parser.add_argument(
+        "--data", type=Path, nargs="+", default=[], help="files or folders of the data set, as published, each a set"
+    )
     parser.add_argument("--out", type=Path, help="write the answers, one JSON object a line")
     parser.add_argument("--repeat", type=Path, help="run again from nothing, write that too, count differences")
     parser.add_argument("--store", help=f"{STORE} [default: file, or postgresql with --candidates database]")
@@ -118,13 +125,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
     options = parser.parse_args(arguments)
     options.store = options.store or ("postgresql" if options.candidates == "database" else "file")
-    if options.dataset == "locomo" and not options.data:
-        parser.error("--data names the files of the conversations")
+    if options.dataset in published.READERS and not options.data:
+        parser.error(f"--data names the files or folders of {options.dataset}")
     if options.dataset in UNTUNED and (options.out or options.repeat):
         parser.error(f"of the set {options.dataset} nothing is kept: leave out --out and --repeat")
     for file in options.data:
-        if not file.is_file():
-            parser.error(f"there is no file {file}")
+        if not file.exists():
+            parser.error(f"there is no file or folder {file}")
     for file in filter(None, (options.out, options.repeat)):
         if not file.absolute().parent.is_dir():
             parser.error(f"there is no folder to write {file} to")
@@ -141,6 +148,8 @@ def _sets(options: argparse.Namespace) -> list[DataSet]:
         # A few people leave little to tell apart in a store of each; what they all say in one store is harder.
         return [data, recall_sets.together([data], name=f"{data.name}-together")]
     found: list[DataSet] = []
+    if options.dataset in published.READERS and options.dataset != "locomo":
+        return [published.READERS[options.dataset](path, limit=options.limit) for path in options.data]
     if options.dataset in ("locomo", "all"):
         categories = options.categories.split(",")
         found += [

@@ -69,6 +69,8 @@ class Asked:
     category: str
     #: Ids of what answers it; empty where the file names none that was told. Such a question is not scored.
     evidence: frozenset[str]
+    #: What a right answer says; empty where the set names none.
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class DataSet:
     conversations: tuple[Conversation, ...]
     #: The file to import; None where each memory is remembered.
     file: Path | None = None
+    #: Whether others published it; such a set is reported at length.
+    published: bool = False
     #: Evidence entries that were not one plain id and were split or repaired.
     repaired: int = 0
     #: Evidence that names nothing that was told.
@@ -134,11 +138,20 @@ def locomo(
                 evidence, mended, lost = evidence_of(qa.get("evidence", ()), (turn.id for turn in told))
                 repaired, dropped = repaired + mended, dropped + lost
                 number = f"{sample['sample_id']}#{index}"
-                asked.append(Asked(id=number, text=qa["question"], category=category, evidence=evidence))
+                # What category 5 asks for was never said.
+                answer = "" if category in APART else str(qa.get("answer", ""))
+                asked.append(Asked(id=number, text=qa["question"], category=category, evidence=evidence, answer=answer))
             conversations.append(Conversation(name=sample["sample_id"], told=told, asked=tuple(asked)))
-    except (KeyError, TypeError) as fault:
+    except (KeyError, TypeError, json.JSONDecodeError) as fault:
         raise ValueError(f"{file.name} is not in the LoCoMo format") from fault
-    return DataSet(name=name, conversations=tuple(conversations), file=file, repaired=repaired, dropped=dropped)
+    return DataSet(
+        name=name,
+        conversations=tuple(conversations),
+        file=file,
+        published=True,
+        repaired=repaired,
+        dropped=dropped,
+    )
 
 
 def _turns(talk: dict[str, Any]) -> list[Told]:
