@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from evals.recall_run import BUDGETS, LONGEST, POLICY, Answer, Run, differences,
 from evals.recall_sets import CATEGORIES, DataSet
 from evals.recall_vectors import chosen
 from evals.stores import STORE, Targets, targets
+from keepward import __version__
 from keepward.embedding.tokens import choose_counter
 from keepward.ports.models import Embedder, TokenCounter
 
@@ -47,38 +49,46 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
         print(fault, file=sys.stderr)
         return 1
     finished: list[tuple[DataSet, Run, dict[str, list[Answer]]]] = []
+    measured: list[dict[str, object]] = []
+    say = _silent if options.json else _print
     for data in sets:
         done = run(
             data,
             embedder=embedder,
             counter=counter,
-            parts=not options.no_parts,
+            parts=not (options.no_parts or options.json),
             aged=options.aged,
             policy=policy,
             stores=stores,
             progress=_show,
         )
-        baselines = _baselines(data, embedder, counter)
+        measured.append(recall_report.figures(data, done))
+        baselines = {} if options.json else _baselines(data, embedder, counter)
         if options.dataset in UNTUNED:
-            _print(f"* {recall_report.remarks(data, done)[0]}")
-            _print(recall_report.by_category(data, done))
-            _print(recall_report.against_parts([(data, done, baselines)]))
+            say(f"* {recall_report.remarks(data, done)[0]}")
+            say(recall_report.by_category(data, done))
+            say(recall_report.tokens(data, done))
+            say(recall_report.against_parts([(data, done, baselines)]))
             continue
         finished.append((data, done, baselines))
-        _print(*(f"* {note}" for note in recall_report.remarks(data, done)))
+        say(*(f"* {note}" for note in recall_report.remarks(data, done)))
         if data.published or data.name == recall_sets.ASSISTANT:
-            _print(recall_report.overall(data, done, baselines))
-            _print(recall_report.by_category(data, done))
-            _print(recall_report.latencies(done))
+            say(recall_report.overall(data, done, baselines))
+            say(recall_report.by_category(data, done))
+            say(recall_report.latencies(done))
+        say(recall_report.tokens(data, done))
     if any(not data.published for data, _, _ in finished):
-        _print(recall_report.own_sets([each for each in finished if not each[0].published]))
+        say(recall_report.own_sets([each for each in finished if not each[0].published]))
     if finished and not options.no_parts:
-        _print(recall_report.against_parts(finished))
-    _print(
+        say(recall_report.against_parts(finished))
+    say(
         f"Embedder {options.embedder}{', vectors from a cache' if options.cache else ''}; tokens by {counter.name}; "
         f"policy: retrieved_budget {POLICY.retrieved_budget}, texts up to {LONGEST}"
         f"{'; each memory told on its own day' if options.aged else ''}."
     )
+    if options.json:
+        run_by = {"version": __version__, "embedder": options.embedder, "counter": counter.name, "aged": options.aged}
+        print(json.dumps(run_by | {"sets": measured}, indent=2, ensure_ascii=False))
     lines = [answer.line() for _, done, _ in finished for answer in done.answers]
     if options.out:
         options.out.write_text("".join(f"{line}\n" for line in lines), "utf-8")
@@ -99,9 +109,9 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
     again = [answer.line() for done in second for answer in done.answers]
     options.repeat.write_text("".join(f"{line}\n" for line in again), "utf-8")
     differing = differences(lines, again)
-    _print(f"determinism: {len(differing)} of {len(lines)} questions differ between two fresh runs")
+    say(f"determinism: {len(differing)} of {len(lines)} questions differ between two fresh runs")
     for name in differing[:10]:
-        print(f"* {name}")
+        print(f"* {name}", file=sys.stderr if options.json else sys.stdout)
     return 3 if differing else 0
 
 
@@ -122,6 +132,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
     parser.add_argument("--aged", action="store_true", help="tell each memory on its own day, ask after the last")
     parser.add_argument("--candidates", choices=("process", "database"), default="process", help="where they come from")
+    parser.add_argument("--json", action="store_true", help="print the figures alone, as one JSON object")
     parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
     options = parser.parse_args(arguments)
     options.store = options.store or ("postgresql" if options.candidates == "database" else "file")
@@ -171,6 +182,10 @@ def _baselines(data: DataSet, embedder: Embedder | None, counter: TokenCounter) 
 
 def _print(*parts: str) -> None:
     print("\n".join(parts), end="\n\n", flush=True)
+
+
+def _silent(*_: str) -> None:
+    """Print nothing: the figures follow as JSON."""
 
 
 def _show(conversation: str, done: int, total: int) -> None:

@@ -89,6 +89,63 @@ def latencies(done: Run) -> str:
     return table(["latency, ms", "p50", "p95"], rows)
 
 
+def tokens(data: DataSet, done: Run) -> str:
+    """Return what a turn costs: tokens of contexts, and the evidence in them, without a budget and with each.
+
+    The last row is small talk, which nothing that was told bears on.
+    """
+    figures = token_figures(data, done)
+    rows = [[name, each["n"], each["mean"], each["p95"], each.get("evidence", "")] for name, each in figures.items()]
+    return table([f"{data.name}, tokens a turn", "n", "mean", "p95", "evidence, %"], rows)
+
+
+def token_figures(data: DataSet, done: Run) -> dict[str, dict[str, float]]:
+    """Return, by what was asked for, how many contexts (``n``), tokens (``mean``, ``p95``) and points of evidence."""
+    counted = {asked.id: asked for each in data.conversations for asked in each.asked if asked.category not in APART}
+    kept = [answer for answer in done.answers if answer.question in counted]
+    ways = {"no budget": [(counted[it.question].evidence, it.plain) for it in kept if it.plain is not None]}
+    for budget in sorted(done.answers[0].contexts) if done.answers else []:
+        ways[f"budget {budget}"] = [(counted[it.question].evidence, it.contexts[budget]) for it in kept]
+    found: dict[str, dict[str, float]] = {}
+    for name, packs in ways.items():
+        found[name] = _spread([pack.tokens for _, pack in packs])
+        shares = [len(wanted.intersection(pack.ids)) / len(wanted) for wanted, pack in packs if wanted]
+        if shares:
+            found[name]["evidence"] = 100 * sum(shares) / len(shares)
+    return found | {"small talk, no budget": _spread(done.quiet)}
+
+
+def _spread(counts: Sequence[int]) -> dict[str, float]:
+    return {"n": len(counts), "mean": sum(counts) / max(1, len(counts)), "p95": percentile(counts, 0.95)}
+
+
+def figures(data: DataSet, done: Run) -> dict[str, object]:
+    """Return the figures of a set for programs: scores in points, tokens a turn, latencies in milliseconds."""
+    rows = scored(data, done.answers)
+    kinds = sorted({asked.category for asked, _ in rows})
+    return {
+        "name": data.name,
+        "told": sum(len(each.told) for each in data.conversations),
+        "outcomes": {name: count for name, count in sorted(done.outcomes.items()) if count},
+        "asked": len(done.answers),
+        "scored": sum(asked.category not in APART for asked, _ in rows),
+        "scores": _rounded(total(rows)),
+        "categories": {kind: _rounded(means(row for asked, row in rows if asked.category == kind)) for kind in kinds},
+        "tokens": {
+            name: {key: round(value, 2) for key, value in each.items()}
+            for name, each in token_figures(data, done).items()
+        },
+        "recall_ms": {
+            name: round(percentile((answer.latency_ms for answer in done.answers), share), 2)
+            for name, share in (("p50", 0.5), ("p95", 0.95))
+        },
+    }
+
+
+def _rounded(row: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(100 * value, 2) for name, value in row.items()}
+
+
 def faults(data: DataSet, done: Run) -> list[Fault]:
     """Return, for each score that is judged, the best part and by how much it is better than the whole."""
     whole = total(scored(data, done.answers))

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from evals import locomo
+from evals import locomo, sets_turns
 from evals.recall_sets import Asked, Conversation, DataSet, Told
 from evals.recall_vectors import WordlessVectors
 from evals.stores import Targets, files
@@ -37,6 +37,9 @@ LIMIT = 50
 LONGEST = 8_000
 #: A long reply is one memory.
 POLICY = Policy(text_limit=dict.fromkeys(Tier, LONGEST))
+
+#: A day of turns that ask for nothing that was told, such as "thanks".
+SMALL_TALK = tuple(line[0] for line in sets_turns.lines("seen", "smalltalk"))
 
 #: Where the clock of an aged run begins when nothing that was told has a date.
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -74,13 +77,18 @@ class Answer:
     ranked: tuple[str, ...]
     #: By budget in tokens.
     contexts: Mapping[int, Pack] = field(default_factory=dict)
+    #: The context without a budget; None where none was asked for.
+    plain: Pack | None = None
     latency_ms: float = 0.0
     #: By budget in tokens.
     context_ms: Mapping[int, float] = field(default_factory=dict)
 
     def line(self) -> str:
         """Return the answer as one line of a run file."""
-        packs = {str(budget): {"ids": list(it.ids), "text": it.text} for budget, it in self.contexts.items()}
+        made = {str(budget): it for budget, it in self.contexts.items()}
+        if self.plain is not None:
+            made["none"] = self.plain
+        packs = {budget: {"ids": list(it.ids), "text": it.text} for budget, it in made.items()}
         return json.dumps(
             {
                 "conversation": self.conversation,
@@ -106,6 +114,8 @@ class Run:
     excluded: Counter[str] = field(default_factory=Counter)
     #: Memories in contexts by section, summed over contexts.
     placed: Counter[str] = field(default_factory=Counter)
+    #: Tokens of the context of each line of small talk, which nothing that was told bears on.
+    quiet: list[int] = field(default_factory=list)
     ingest_seconds: float = 0.0
     #: Answers of recall by words alone, and by vectors alone.
     parts: dict[str, list[Answer]] = field(default_factory=dict)
@@ -149,6 +159,7 @@ def run(
                     answer = _ask(here, asked, asked.text, conversation.name, names, budgets, done)
                     done.answers.append(answer)
                     progress(conversation.name, place, len(conversation.asked))
+                done.quiet += [here.context(text).tokens for text in SMALL_TALK]
         if parts:
             done.parts = dict(_parts(data, target, embedder, counter, policy, clock))
     return done
@@ -269,11 +280,17 @@ def _ask(
         done.placed.update({section.name: len(section.items) for section in made.sections})
         items = (names.get(item.id) for section in made.sections for item in section.items)
         packs[budget] = Pack(ids=_once(items), text=made.text, tokens=made.tokens)
+    plain = None
+    if budgets:
+        made = mem.context(said)
+        items = (names.get(item.id) for section in made.sections for item in section.items)
+        plain = Pack(ids=_once(items), text=made.text, tokens=made.tokens)
     return Answer(
         conversation=conversation,
         question=asked.id,
         ranked=_once(names.get(hit.memory.id) for hit in hits),
         contexts=packs,
+        plain=plain,
         latency_ms=1000 * latency,
         context_ms=spent,
     )

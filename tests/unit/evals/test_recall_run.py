@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from evals import recall
-from evals.recall_report import by_category
+from evals.recall_report import by_category, tokens
 from evals.recall_run import Answer, Pack, Run, differences, run
 from evals.recall_sets import Asked, Conversation, DataSet, Told
 
@@ -89,6 +89,39 @@ def test_adversarial_questions_are_separate_from_the_total():
     assert by_category(data, Run(answers=answers)).splitlines()[-1].startswith("| total | 1 | 100.0")
 
 
+def test_the_context_without_a_budget_is_in_the_run_file(done):
+    contexts = json.loads(done.answers[0].line())["contexts"]
+    assert list(contexts) == ["200", "none"]
+    assert "m1" in contexts["none"]["ids"]
+
+
+def pack(ids, count):
+    return Pack(ids=ids, text="", tokens=count)
+
+
+def test_the_report_says_what_a_turn_costs_and_what_it_brings(data):
+    answers = [
+        Answer(
+            conversation="c",
+            question=f"c#{n}",
+            ranked=(),
+            contexts={200: pack(("m0", "m1", "m2"), 150)},
+            plain=pack((f"m{n}",), 10 * n),
+        )
+        for n in range(3)
+    ]
+    rows = tokens(data, Run(answers=answers, quiet=[0] * 38 + [0, 7])).splitlines()[2:]
+    assert rows == [
+        "| no budget | 3 | 10.0 | 20 | 33.3 |",
+        "| budget 200 | 3 | 150.0 | 150 | 100.0 |",
+        "| small talk, no budget | 40 | 0.2 | 0 |  |",
+    ]
+
+
+def test_small_talk_brings_no_memory_into_a_context(done):
+    assert set(done.quiet) == {0}
+
+
 @pytest.fixture
 def quick(data, monkeypatch):
     monkeypatch.setattr(recall.recall_sets, "own", lambda: [data])
@@ -98,6 +131,13 @@ def quick(data, monkeypatch):
 def test_two_equal_runs_end_well(quick, tmp_path):
     files = ["--out", str(tmp_path / "one"), "--repeat", str(tmp_path / "two")]
     assert recall.main([*quick, *files]) == 0
+
+
+def test_figures_come_as_one_json_object(quick, capsys):
+    assert recall.main([*quick, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["sets"]
+    assert (found["asked"], found["scored"], found["tokens"]["small talk, no budget"]["mean"]) == (3, 3, 0)
+    assert found["scores"]["recall@10"] == pytest.approx(66.67)
 
 
 @pytest.mark.parametrize("name", ["unread", "sealed"])
