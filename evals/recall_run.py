@@ -223,11 +223,11 @@ def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Cloc
         # Without a clock the days do not matter to the store, and a commit a day is how memory grows.
         if clock is not None and day is not None:
             clock.instant = max(clock.now(), datetime.combine(day, time_of_day(23), tzinfo=UTC))
-        for outcome in mem.remember_many([_fields(each) for each in told], reason="recall evaluation"):
+        for outcome in mem.remember_many([fields_of(each) for each in told], reason="recall evaluation"):
             done.outcomes["committed" if isinstance(outcome, Committed) else type(outcome).__name__.lower()] += 1
 
 
-def _fields(told: Told) -> dict[str, Any]:
+def fields_of(told: Told) -> dict[str, Any]:
     fields: dict[str, Any] = {"text": told.text, "aliases": (told.id,), "occurred_at": told.at}
     if told.session is not None:
         fields |= {"tier": "episodic", "kind": "event", "stability": "stable"}
