@@ -9,16 +9,14 @@ import { session, type Session } from "./session";
 export const status = signal<Schemas["StatusReport"] | null>(null);
 export const statusProblem = signal<Problem | null>(null);
 
-// Milliseconds for which it is fresh for a screen that opens.
-const FRESH_MS = 1_000;
-
 let took = 0;
-let readAt = -FRESH_MS;
+let reads = 0;
 
 async function read(): Promise<void> {
   const began = performance.now();
-  readAt = began;
+  reads += 1;
   const found = await ask(api.GET("/memory/status"));
+  reads -= 1;
   took = performance.now() - began;
   if (found.ok) {
     status.value = found.data;
@@ -29,7 +27,7 @@ async function read(): Promise<void> {
 /** Read it again for a screen that opens: a backup, for example, is no commit. */
 export function useStatus(): typeof status.value {
   useEffect(() => {
-    if (readable(session.peek()) && performance.now() - readAt > FRESH_MS) void read();
+    if (readable(session.peek()) && !reads) void read();
   }, []);
   return status.value;
 }

@@ -1,0 +1,1 @@
+import{b as a,c as b,d as c}from"./console-chunk-6BFWG7NU.js";import"./console-chunk-SPII7XRB.js";import"./console-chunk-EW4XWNAC.js";import"./console-chunk-VZHUROIF.js";import"./console-chunk-N6QWMZXT.js";import"./console-chunk-MRIGZJMT.js";import"./console-chunk-3BPLRSLQ.js";export{a as About,b as Erase,c as Everything};

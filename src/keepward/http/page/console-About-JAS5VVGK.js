@@ -1,1 +1,0 @@
-import{b as a,c as b,d as c}from"./console-chunk-SKD45NC4.js";import"./console-chunk-LMHS3F64.js";import"./console-chunk-A4BQNKQK.js";import"./console-chunk-PIJLUVMA.js";import"./console-chunk-DLEO7ZGN.js";import"./console-chunk-IINQSGMC.js";import"./console-chunk-4J25S32C.js";export{a as About,b as Erase,c as Everything};

@@ -1,1 +1,0 @@
-import{a,b,c}from"./console-chunk-PIJLUVMA.js";import"./console-chunk-DLEO7ZGN.js";import"./console-chunk-IINQSGMC.js";import"./console-chunk-4J25S32C.js";export{c as Detail,a as Sources,b as Unknown};

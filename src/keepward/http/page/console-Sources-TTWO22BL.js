@@ -1,0 +1,1 @@
+import{a,b,c}from"./console-chunk-VZHUROIF.js";import"./console-chunk-N6QWMZXT.js";import"./console-chunk-MRIGZJMT.js";import"./console-chunk-3BPLRSLQ.js";export{c as Detail,a as Sources,b as Unknown};

@@ -1,0 +1,1 @@
+import{Aa as n,a as p,ca as a,qb as e}from"./console-chunk-3BPLRSLQ.js";function i({memory:t}){return a(p,{children:[t.subject?a("span",{children:["about ",a(e,{name:t.subject})]}):null,a("span",{children:["said by ",a(e,{name:t.speaker??t.text_by})]}),a(n,{at:t.text_at})]})}export{i as a};
