@@ -11,7 +11,7 @@ WITHOUT_PROOF := --ignore tests/console --ignore tests/proof -p no:schemathesis
 BASE ?= main
 MUTANTS ?=
 
-.PHONY: up test test-slow test-proof mutants compat console typescript lint docs dist npm bench bench-peers clean
+.PHONY: up test test-slow test-proof test-nightly mutants compat console typescript lint docs dist npm bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -29,6 +29,10 @@ test-slow: $(VENV)/.ready-dev
 ## needs the npm registry
 test-proof: $(VENV)/.ready-proof
 	$(BIN)/pytest $(PARALLEL) -m "proof and not nightly"
+
+## what takes longest: large stores in a browser, clients that people run, released packages of other systems
+test-nightly: $(VENV)/.ready-proof
+	$(BIN)/pytest -m nightly
 
 ## change one place at a time in the files that changed since BASE, and print which changes no everyday test notices
 mutants: $(VENV)/.ready-mutants
