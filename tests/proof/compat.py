@@ -1,7 +1,8 @@
 """Run each adapter on the oldest and the newest release that its extra allows: `python compat.py [EXTRA ...]`.
 
 Every pair gets an environment of its own, which is removed afterwards. On the newest release the page of the adapter
-runs, too, with nothing installed but what it says.
+runs, too, with nothing installed but what it says. The page of a vendor runs on both, with the vendor's own SDK; the
+server behind it is a script.
 """
 
 from __future__ import annotations
@@ -32,6 +33,14 @@ RUNS = {
     "pydantic-ai": ("pydantic_ai", []),
     "crewai": ("crewai", ["pytest"]),
     "strands": ("strands", []),
+}
+#: The package of each vendor's page, and the lowest version with what the page uses.
+VENDORS = {
+    "openai": ("openai", "1.60.0"),
+    "claude": ("anthropic", "0.45.0"),
+    "gemini": ("google-genai", "1.20.0"),
+    "ollama": ("ollama", "0.4.0"),
+    "litellm": ("litellm", "1.70.0"),
 }
 
 
@@ -79,16 +88,36 @@ def fault_of(extra: str, wanted: str) -> str:
     return ""
 
 
+def fault_of_vendor(name: str, wanted: str) -> str:
+    """Return why the page of a vendor does not run with a release; empty if it does."""
+    installed, programs = page_of(name)
+    with tempfile.TemporaryDirectory() as folder:
+        python = str(Path(folder) / "venv" / "bin" / "python")
+        others = [word for word in installed if word not in {"keepward", wanted.partition("==")[0]}]
+        env = {**os.environ, "HOME": folder, "KEEPWARD_EMBEDDER": "none", "LITELLM_LOCAL_MODEL_COST_MAP": "true"}
+        for command, given in (
+            ([sys.executable, "-m", "venv", str(Path(folder) / "venv")], ""),
+            ([python, "-m", "pip", "install", "--quiet", f"keepward @ {ROOT.as_uri()}", wanted, *others], ""),
+            ([python, str(PROGRAMS / "run_vendor.py")], "\n".join(programs)),
+        ):
+            done = subprocess.run(
+                command, cwd=folder, env=env, input=given, capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                return (done.stderr or done.stdout).strip().rpartition("\n")[2] or "no message"
+    return ""
+
+
 def main(chosen: list[str]) -> int:
-    """Print a line for each extra and release; return how many fail."""
+    """Print a line for each extra or vendor, and release; return how many fail."""
     failed = 0
-    for extra, (package, lowest) in bounds().items():
-        if chosen and extra not in chosen:
+    for name, (package, lowest) in (bounds() | VENDORS).items():
+        if chosen and name not in chosen:
             continue
         for wanted in (f"{package}=={lowest}", package):
-            fault = fault_of(extra, wanted)
+            fault = fault_of_vendor(name, wanted) if name in VENDORS else fault_of(name, wanted)
             failed += bool(fault)
-            print(f"{extra:<18}{wanted:<32}{fault or 'runs'}", flush=True)
+            print(f"{name:<18}{wanted:<32}{fault or 'runs'}", flush=True)
     return failed
 
 
