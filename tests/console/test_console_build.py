@@ -50,5 +50,10 @@ def test_the_sources_agree_with_the_description_of_the_api():
     assert _run("node_modules/typescript/bin/tsc", "--noEmit") == ""
 
 
+def test_the_sources_follow_their_rules_and_style():
+    _run("node_modules/eslint/bin/eslint.js", "src")
+    _run("node_modules/prettier/bin/prettier.cjs", "--check", "src", "tests", "--log-level", "warn")
+
+
 def test_what_screens_judge_follows_from_their_data():
     _run("test.mjs")

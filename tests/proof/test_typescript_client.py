@@ -71,6 +71,11 @@ def test_its_tests_have_the_right_types():
     assert run("node_modules/typescript/bin/tsc", "-p", "tests") == ""
 
 
+def test_its_sources_follow_its_rules_and_style():
+    run("node_modules/eslint/bin/eslint.js", "src", "tests")
+    run("node_modules/prettier/bin/prettier.cjs", "--check", "src", "tests", "--log-level", "warn")
+
+
 @pytest.mark.parametrize("name", sorted(each.name for each in (CLIENT / "tests").glob("*.test.ts")))
 def test_suite_passes(name):
     run("--test", f"tests/{name}")
