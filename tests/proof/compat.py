@@ -1,8 +1,8 @@
 """Run each adapter on the oldest and the newest release that its extra allows: `python compat.py [EXTRA ...]`.
 
 Every pair gets an environment of its own, which is removed afterwards. On the newest release the page of the adapter
-runs, too, with nothing installed but what it says. The page of a vendor runs on both, with the vendor's own SDK; the
-server behind it is a script.
+runs, too, with nothing installed but what it says. The page of a vendor, and one over MCP, runs on both, with the
+package itself; the server of a vendor is a script.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ VENDORS = {
     "gemini": ("google-genai", "1.20.0"),
     "ollama": ("ollama", "0.4.0"),
     "litellm": ("litellm", "1.70.0"),
+}
+#: The same of each page over MCP, beside `keepward[mcp]`.
+OVER_MCP = {
+    "agno": ("agno[mcp]", "3.1.0"),
 }
 
 
@@ -88,17 +92,24 @@ def fault_of(extra: str, wanted: str) -> str:
     return ""
 
 
-def fault_of_vendor(name: str, wanted: str) -> str:
-    """Return why the page of a vendor does not run with a release; empty if it does."""
+def fault_of_page(name: str, wanted: str) -> str:
+    """Return why the page of a vendor, or one over MCP, does not run with a release; empty if it does."""
     installed, programs = page_of(name)
+    ours = "keepward[mcp]" if name in OVER_MCP else "keepward"
+    others = [word.strip("'") for word in installed if word.strip("'") not in {"keepward", wanted.partition("==")[0]}]
     with tempfile.TemporaryDirectory() as folder:
-        python = str(Path(folder) / "venv" / "bin" / "python")
-        others = [word for word in installed if word not in {"keepward", wanted.partition("==")[0]}]
+        scripts = Path(folder) / "venv" / "bin"
+        python = str(scripts / "python")
         env = {**os.environ, "HOME": folder, "KEEPWARD_EMBEDDER": "none", "LITELLM_LOCAL_MODEL_COST_MAP": "true"}
+        env["PATH"] = f"{scripts}{os.pathsep}{env['PATH']}"
         for command, given in (
-            ([sys.executable, "-m", "venv", str(Path(folder) / "venv")], ""),
-            ([python, "-m", "pip", "install", "--quiet", f"keepward @ {ROOT.as_uri()}", wanted, *others], ""),
-            ([python, str(PROGRAMS / "run_vendor.py")], "\n".join(programs)),
+            ([sys.executable, "-m", "venv", str(scripts.parent)], ""),
+            ([python, "-m", "pip", "install", "--quiet", f"{ours} @ {ROOT.as_uri()}", wanted, *others], ""),
+            *(
+                [([python, str(PROGRAMS / "run_vendor.py")], "\n".join(programs))]
+                if name in VENDORS
+                else [([python, "-"], program) for program in programs]
+            ),
         ):
             done = subprocess.run(
                 command, cwd=folder, env=env, input=given, capture_output=True, text=True, check=False
@@ -109,13 +120,13 @@ def fault_of_vendor(name: str, wanted: str) -> str:
 
 
 def main(chosen: list[str]) -> int:
-    """Print a line for each extra or vendor, and release; return how many fail."""
+    """Print a line for each extra or page, and release; return how many fail."""
     failed = 0
-    for name, (package, lowest) in (bounds() | VENDORS).items():
+    for name, (package, lowest) in (bounds() | VENDORS | OVER_MCP).items():
         if chosen and name not in chosen:
             continue
         for wanted in (f"{package}=={lowest}", package):
-            fault = fault_of_vendor(name, wanted) if name in VENDORS else fault_of(name, wanted)
+            fault = fault_of(name, wanted) if name in RUNS else fault_of_page(name, wanted)
             failed += bool(fault)
             print(f"{name:<18}{wanted:<32}{fault or 'runs'}", flush=True)
     return failed
