@@ -45,6 +45,7 @@ VENDORS = {
 #: The same of each page over MCP, beside `keepward[mcp]`.
 OVER_MCP = {
     "agno": ("agno[mcp]", "3.1.0"),
+    "haystack": ("mcp-haystack", "2.0.0"),
 }
 
 
