@@ -46,6 +46,7 @@ VENDORS = {
 OVER_MCP = {
     "agno": ("agno[mcp]", "3.1.0"),
     "haystack": ("mcp-haystack", "2.0.0"),
+    "dspy": ("dspy", "3.4.0"),
 }
 
 
