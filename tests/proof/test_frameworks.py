@@ -15,7 +15,7 @@ from pathlib import Path
 
 import node
 import pytest
-from compat import OVER_MCP
+from compat import OVER_MCP, VENDORS
 from proof_stage import clean
 
 from support.samples import blocks
@@ -187,9 +187,10 @@ def test_agent_finds_its_memory_after_a_restart_with_gate_results(tmp_path, name
 
 
 def snippets() -> list[str]:
-    """Return the Python blocks of the pages on adapters; `make compat` runs those over MCP."""
+    """Return the Python blocks of the pages on adapters; `make compat` runs those of vendors and over MCP."""
+    elsewhere = OVER_MCP.keys() | VENDORS.keys()
     pages = sorted((ROOT / "docs" / "howto" / "frameworks").glob("*.md"))
-    return [block for page in pages if page.stem not in OVER_MCP for block in blocks("python", page.read_text())]
+    return [block for page in pages if page.stem not in elsewhere for block in blocks("python", page.read_text())]
 
 
 @pytest.mark.parametrize("number", range(len(snippets())))
