@@ -42,12 +42,17 @@ VENDORS = {
     "ollama": ("ollama", "0.4.0"),
     "litellm": ("litellm", "1.70.0"),
 }
-#: The same of each page over MCP, beside `keepward[mcp]`.
+#: The same of each page over MCP.
 OVER_MCP = {
     "agno": ("agno[mcp]", "3.1.0"),
     "haystack": ("mcp-haystack", "2.0.0"),
     "dspy": ("dspy", "3.4.0"),
+    "smolagents": ("smolagents[mcp]", "1.22.0"),
+    "autogen": ("autogen-ext[mcp]", "0.6.1"),
+    "semantic-kernel": ("semantic-kernel[mcp]", "1.30.0"),
 }
+#: Those which need an older `mcp` than `keepward mcp`: the server has an environment of its own.
+APART = {"smolagents", "autogen", "semantic-kernel"}
 
 
 def bounds() -> dict[str, tuple[str, str]]:
@@ -97,24 +102,25 @@ def fault_of(extra: str, wanted: str) -> str:
 def fault_of_page(name: str, wanted: str) -> str:
     """Return why the page of a vendor, or one over MCP, does not run with a release; empty if it does."""
     installed, programs = page_of(name)
-    ours = "keepward[mcp]" if name in OVER_MCP else "keepward"
+    ours = f"keepward{'[mcp]' if name in OVER_MCP else ''} @ {ROOT.as_uri()}"
     others = [word.strip("'") for word in installed if word.strip("'") not in {"keepward", wanted.partition("==")[0]}]
     with tempfile.TemporaryDirectory() as folder:
-        scripts = Path(folder) / "venv" / "bin"
+        scripts, server = Path(folder) / "venv" / "bin", Path(folder) / "server" / "bin"
         python = str(scripts / "python")
         env = {**os.environ, "HOME": folder, "KEEPWARD_EMBEDDER": "none", "LITELLM_LOCAL_MODEL_COST_MAP": "true"}
-        env["PATH"] = f"{scripts}{os.pathsep}{env['PATH']}"
-        for command, given in (
-            ([sys.executable, "-m", "venv", str(scripts.parent)], ""),
-            ([python, "-m", "pip", "install", "--quiet", f"{ours} @ {ROOT.as_uri()}", wanted, *others], ""),
-            *(
-                [([python, str(PROGRAMS / "run_vendor.py")], "\n".join(programs))]
-                if name in VENDORS
-                else [([python, "-"], program) for program in programs]
-            ),
-        ):
+        env["PATH"] = os.pathsep.join([str(scripts), str(server), env["PATH"]])
+        apart = [(server, [ours]), (scripts, [wanted, *others])]
+        commands: list[tuple[list[str], str]] = []
+        for where, packages in apart if name in APART else [(scripts, [ours, wanted, *others])]:
+            commands.append(([sys.executable, "-m", "venv", str(where.parent)], ""))
+            commands.append(([str(where / "python"), "-m", "pip", "install", "--quiet", *packages], ""))
+        if name in VENDORS:
+            commands.append(([python, str(PROGRAMS / "run_vendor.py")], "\n".join(programs)))
+        else:
+            commands += [([python, "-"], program) for program in programs]
+        for command, given in commands:
             done = subprocess.run(
-                command, cwd=folder, env=env, input=given, capture_output=True, text=True, check=False
+                command, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=1800, check=False
             )
             if done.returncode:
                 return (done.stderr or done.stdout).strip().rpartition("\n")[2] or "no message"

@@ -1,4 +1,4 @@
-"""The page of a vendor, by its real SDK: what was said on Monday is in the request that the vendor gets on Tuesday."""
+"""The page of a vendor, by its real SDK: what was said on Monday is in the instructions that the model has on Tuesday."""
 
 from __future__ import annotations
 
@@ -61,6 +61,16 @@ class Service(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+def instructions(body: dict[str, Any]) -> str:
+    """Return what a call says to the model as its instructions, in the form of each service."""
+    if "messages" not in body:
+        return json.dumps(body["systemInstruction"])
+    if "system" in body:
+        return json.dumps(body["system"])
+    (only,) = [each["content"] for each in body["messages"] if each["role"] == "system"]
+    return str(only)
+
+
 def main(page: str) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -69,8 +79,8 @@ def main(page: str) -> None:
         } | dict.fromkeys(KEYS, "none")
         exec(compile(page, "page", "exec"), {"__name__": "page"})
         server.shutdown()
-    monday, tuesday = (json.dumps(each) for each in asked)
-    assert FACT not in monday.replace(f"Remember that {FACT}", "")
+    monday, tuesday = map(instructions, asked)
+    assert FACT not in monday, monday
     assert FACT in tuesday, tuesday
     with Memory.open("memory.db", actor=Actor.operator("me")) as mem:
         ana = mem.user("ana")
