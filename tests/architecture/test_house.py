@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ def test_a_name_is_not_another_systems_word() -> None:
         if not {*name.lower().split("_")}.isdisjoint(FOREIGN)
     ]
     assert named == []
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    # Folders of tests are no packages: collected together, the second of a name is an error.
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_every_exported_name_can_be_imported() -> None:
