@@ -67,6 +67,8 @@ class Meter:
         body = {"model": model or self.model, "messages": [{"role": "user", "content": prompt}]}
         status, data = self.chat(json.dumps(body | {"temperature": 0, "seed": self._seed}).encode())
         try:
+            if status != 200:
+                raise ValueError("refused")
             reply: str = json.loads(data)["choices"][0]["message"]["content"]
             return _THOUGHT.sub("", reply).strip()
         except (ValueError, KeyError, IndexError, TypeError) as fault:

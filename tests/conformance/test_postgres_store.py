@@ -22,8 +22,9 @@ from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.machine.clock import RandomIds
 from keepward.machine.trust_store import TrustStore
 from keepward.storage.postgres_connection import PostgresConnection
-from keepward.storage.sql import SQL
+from keepward.storage.sql import SQL, parse_queries, read_sql
 from keepward.storage.store import EventStore, open_store
+from support.bulk_data import put_records
 from support.clock import SteppingClock
 from support.database import on_each_server
 from support.factories import RecordFactory
@@ -212,6 +213,21 @@ def test_a_new_table_is_found_by_its_key(new_database: str, name: str) -> None:
     with open_store(new_database) as store, store._database.reading("ada") as db:
         plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN {SQL[name]}", values))
     assert re.search(r"features_pkey on features.*\n\s+Index Cond: .*\bid = ", plan), plan
+
+
+def test_used_memories_of_a_large_new_store_are_counted_by_their_ids(new_database: str, tmp_path: Path) -> None:
+    values = dict.fromkeys(("low", "high", "main_low", "main_high"), "") | {
+        "tenant": "default",
+        "now": 0,
+        "scopes": None,
+    }
+    counted = parse_queries(read_sql("queries.sql") + read_sql("postgres.sql"))["facts_usage"]
+    with open_repeatable(new_database, tmp_path / "config", embedder=None) as memory:
+        put_records(memory, [f"Shelf {n} holds flour" for n in range(3_000)])
+        memory.recall("Which shelf holds flour?")
+        with memory._engine.store._database.reading("default") as db:
+            plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN {counted}", values))
+    assert re.search(r"records_pkey on records.*\n\s+Index Cond: .*\bid = ", plan), plan
 
 
 def test_writers_of_one_tenant_queue_and_others_do_not(database: str) -> None:

@@ -197,7 +197,7 @@ def test_home_and_integrity_say_how_old_the_newest_backup_is_and_where(console):
         shows(page, "Backups", "fresh", str(copy), f"{commits - 1} of {commits} commits", "verified when it was made")
 
 
-def test_a_backup_of_the_terminal_is_seen_on_the_next_screen_and_on_return(console):
+def test_a_backup_made_in_the_terminal_is_seen_without_a_reload(console):
     console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:
         expect(integrity(page)).to_contain_text("no backup by this machine")

@@ -56,7 +56,7 @@ def page(large, width):
         assert not scrolls_sideways(page)
 
 
-def find(page, text, option=None):
+def find(page, text):
     """Open what the menu has first for a text, as a hurried person does: no waiting for what it offers."""
     page.keyboard.press("Control+k")
     expect(page.get_by_role("combobox", name="Find a screen")).to_be_focused()
@@ -153,7 +153,7 @@ def test_a_sensitive_memory_says_why_it_was_not_recalled(page, width):
     expect(row).to_contain_text("sensitive")
 
 
-def test_the_age_of_the_newest_backup_is_shown(large, page, width):
+def test_the_newest_backup_is_shown_with_its_place(large, page, width):
     copy = large.folder / f"copy-{width}.db"
     large.owner.backup(copy)
     find(page, "integrity")

@@ -105,7 +105,7 @@ def held_back(page, asked):
     return let_go
 
 
-def test_enter_waits_for_the_names_that_the_text_may_be(console):
+def test_enter_waits_until_the_names_have_arrived(console):
     console.owner.user("lena").remember("The pier is long", tier="archival", reason="told")
     with console.page("/") as page:
         let_go = held_back(page, r"/memory/.*[?&]name=lena")

@@ -8,28 +8,46 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from support.loopback import Script, serving
 
 PROMPT_TOKENS, REPLY_TOKENS = 100, 7
 _ANSWER = re.compile(r"Notes:\n(.*)\n\nQuestion: (.*)", re.DOTALL)
 _JUDGE = re.compile(r"Expected answer: (.*?)\nAnswer: (.*?)\n\nReply", re.DOTALL)
 
 
-class ChatModel:
+class ChatModel(Script):
     """What the model was asked, and where it listens."""
 
     def __init__(self, *, names: tuple[str, str] = ("Ada", "boat")) -> None:
+        super().__init__(headers={"Content-Type": "application/json"})
         #: Names of things in objects of a schema, so that a graph has two nodes.
         self.names = names
         self.url = ""
-        #: Bodies of the requests.
-        self.asked: list[dict[str, Any]] = []
-        #: How many requests are refused from now on.
-        self.refusing = 0
+
+    @property
+    def asked(self) -> list[dict[str, Any]]:
+        """Bodies of the requests, each with its authorisation."""
+        return [body | {"authorization": key or ""} for _, key, body in self.seen]
+
+    def answer(self, asked: dict[str, Any]) -> Any:
+        message = self.reply(asked)
+        reason = "tool_calls" if message.get("tool_calls") else "stop"
+        return {
+            "id": "chat-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": asked["model"],
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "usage": {
+                "prompt_tokens": PROMPT_TOKENS,
+                "completion_tokens": REPLY_TOKENS,
+                "total_tokens": PROMPT_TOKENS + REPLY_TOKENS,
+            },
+        }
 
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the message that answers a request."""
@@ -104,48 +122,7 @@ def said(text: str) -> dict[str, Any]:
 @contextmanager
 def chatting(model: ChatModel) -> Iterator[ChatModel]:
     """Serve a model on a free port of loopback for as long as the block lasts."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            model.asked.append(body | {"authorization": self.headers.get("Authorization", "")})
-            if model.refusing:
-                model.refusing -= 1
-                self.answer(429, {"error": {"message": "too many"}})
-                return
-            message = model.reply(body)
-            choice = {
-                "index": 0,
-                "message": message,
-                "finish_reason": "tool_calls" if message.get("tool_calls") else "stop",
-            }
-            usage = {
-                "prompt_tokens": PROMPT_TOKENS,
-                "completion_tokens": REPLY_TOKENS,
-                "total_tokens": PROMPT_TOKENS + REPLY_TOKENS,
-            }
-            head = {"id": "chat-1", "object": "chat.completion", "created": 1, "model": body["model"]}
-            self.answer(200, {**head, "choices": [choice], "usage": usage})
-
-        def answer(self, status: int, value: dict[str, Any]) -> None:
-            data = json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_: Any) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        model.url = f"http://127.0.0.1:{server.server_port}/v1"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        try:
-            yield model
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving() as server:
+        server.script = model
+        model.url = f"{server.url}/v1"
+        yield model

@@ -52,7 +52,7 @@ def schema_of_result(kind: Any) -> Schema:
     )
     for name, part in _without_positions(parts).items():
         if "description" in part:
-            # Before Python 3.13 a docstring is indented as in its file.
+            # Before Python 3.13 the lines of a docstring keep the indentation that they have in the file.
             part["description"] = cleandoc(part["description"])
         if "properties" in part:
             # A default is for those who make the value, not for those who read it.

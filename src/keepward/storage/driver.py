@@ -45,7 +45,7 @@ class SqliteConnection(sqlite3.Connection):
     has_statistics: bool = False
 
     def __del__(self) -> None:
-        # A handle that was not closed loses nothing. From Python 3.13 on the driver would warn of it.
+        # To end without ``close`` is allowed: every commit is on disk. Python 3.13 and newer would warn of it.
         self.close()
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:

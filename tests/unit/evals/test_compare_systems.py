@@ -153,7 +153,7 @@ def test_a_second_run_asks_nothing_again(compared, model):
 
 
 def test_what_failed_is_asked_again_and_nothing_else(compared, model):
-    model.refusing = 1
+    model.statuses = [429]
     status, systems = compared(systems="full")
     assert (status, systems["full"]["failed"], systems["full"]["right"]) == (1, 1, 50)
     asked = len(model.asked)

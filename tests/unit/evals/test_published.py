@@ -77,7 +77,7 @@ def test_an_answer_of_beam_is_its_text_or_else_its_rubric(chats):
     }
 
 
-def test_a_shortened_chat_of_beam_is_read_in_place_of_the_complete_one(chats):
+def test_a_shortened_beam_chat_replaces_the_complete_one(chats):
     written(chats / "2" / "chat_trunecated.json", [{"turns": [[message(0, "user", "Only this.")]]}])
     assert [each.text for each in beam(chats).conversations[0].told] == ["Only this."]
 
